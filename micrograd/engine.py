@@ -1,0 +1,567 @@
+"""The whole of backpropagation: remember what was computed, then walk back and apply the chain rule.
+
+A `Value` is a number that remembers which operation made it and from what. `backward()` sorts those
+memories so that every node comes after all that it helped to make, and then each node in turn
+hands its gradient down to its inputs, multiplied by the local derivative that `ops.py` gives. That is
+all. The two functions to read first are `topological_order` and `chain_rule`.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from micrograd.ops import TABLE, Ieee, Operand, Operation, add, mul, number
+
+
+# ------------------------------------------------------------------------ the way of a gradient
+def _data(x: Any) -> Any:
+    """What a node holds; a constant is what it is."""
+    return x.data if isinstance(x, Value) else x
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+def _ieee(x: Any) -> Any:
+    return Ieee(_data(x))
+
+
+class Flow:
+    """How a gradient passes one node: the operation, and which of its inputs the gradient reaches."""
+
+    __slots__ = ("op", "reached", "to_a", "to_b")
+    is_leaf = False
+
+    def __init__(self, op: Operation, *reached: int) -> None:
+        self.op, self.reached = op, reached
+        self.to_a, self.to_b = (*op.rules, None, None)[:2]
+
+    def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
+        """[(i, what input i receives)] when g arrives at y; on floats, arrays, nodes or names alike."""
+        return [(i, self.op.rules[i](g, *inputs, y)) for i in self.reached]
+
+    def hand_down(self, node: Value, see: Callable = _data, give: Callable = _itself) -> None:
+        """Give each input its part of the node's gradient. `see` turns nodes into what the rules work on."""
+        inputs = node.operands()
+        for i, part in self.contributions(node.grad, [see(x) for x in inputs], see(node)):
+            inputs[i].grad = inputs[i].grad + give(part)
+
+    pull = hand_down                # as numbers; the flows below spell it out, for that is where time goes
+
+
+class One(Flow):
+    """x -> y"""
+
+    __slots__ = ()
+
+    def pull(self, node: Value) -> None:
+        x = node._left
+        x.grad = x.grad + self.to_a(node.grad, x.data, node.data)
+
+
+class Both(Flow):
+    """a, b -> y, where both want a gradient. They may be one and the same node: both parts count."""
+
+    __slots__ = ()
+
+    def pull(self, node: Value) -> None:
+        a, b = node._left, node._right
+        g, y = node.grad, node.data
+        to_a, to_b = self.to_a(g, a.data, b.data, y), self.to_b(g, a.data, b.data, y)
+        a.grad = a.grad + to_a
+        b.grad = b.grad + to_b
+
+
+class Sum(Both):
+    """a + b: nearly half of all nodes, and without a call a third faster."""
+
+    __slots__ = ()
+
+    def pull(self, node: Value) -> None:
+        a, b, g = node._left, node._right, node.grad
+        a.grad = a.grad + g
+        b.grad = b.grad + g
+
+
+class Product(Both):
+    """a * b: the other half."""
+
+    __slots__ = ()
+
+    def pull(self, node: Value) -> None:
+        a, b, g = node._left, node._right, node.grad
+        to_a, to_b = g * b.data, g * a.data
+        a.grad = a.grad + to_a
+        b.grad = b.grad + to_b
+
+
+class First(Flow):
+    """a, b -> y, where b is a plain number."""
+
+    __slots__ = ()
+
+    def pull(self, node: Value) -> None:
+        a = node._left
+        a.grad = a.grad + self.to_a(node.grad, a.data, node._right, node.data)
+
+
+class Leaf(Flow):
+    """The end of the way: a variable keeps what arrives, a constant is never reached."""
+
+    __slots__ = ()
+    is_leaf = True
+
+
+class ByHand(Flow):
+    """micrograd's way to define an operation: a function that adds to the `.grad` of the parents."""
+
+    __slots__ = ("pull",)
+
+    def __init__(self, symbol: str, inputs: tuple, function: Callable[[], None] = lambda: None) -> None:
+        super().__init__(Operation(symbol, symbol, _unknown, (None,) * len(inputs)))
+        self.pull = lambda node: function()
+
+    hand_down = contributions = lambda *anything: _unknown()
+
+
+class Freed(Flow):
+    """A node whose graph was given back to memory by `backward(retain_graph=False)`."""
+
+    __slots__ = ()
+
+    def hand_down(self, *anything: Any) -> None:
+        raise RuntimeError("the graph of this result was freed by an earlier backward(); "
+                           "call that one with retain_graph=True, or compute the result again")
+
+    pull = contributions = hand_down
+
+
+def _unknown(*inputs: Any) -> Any:
+    raise RuntimeError("this operation has a hand-written _backward, which gives numbers only; "
+                       "for second derivatives and forward mode define it with @micrograd.op")
+
+
+_NONE = Operation("", "", _unknown, ())
+variable, constant, freed = Leaf(_NONE), Leaf(_NONE), Freed(_NONE)
+
+
+def prepare(op: Operation) -> Operation:
+    """Give an operation the ways that a gradient may take through it."""
+    if len(op.rules) == 1:
+        op.both = One(op, 0)
+    elif len(op.rules) == 2:
+        op.both, op.first, op.second = {add: Sum, mul: Product}.get(op, Both)(op, 0, 1), First(op, 0), Flow(op, 1)
+    return op
+
+
+for _operation in TABLE.values():
+    prepare(_operation)
+
+
+# ------------------------------------------------------------------------------- the chain rule
+def topological_order(root: Value) -> tuple[list[Value], list[Value]]:
+    """The operations below `root`, inputs before what was made of them, and the leaves they start from.
+
+    A depth-first walk with a list of its own instead of recursion, so that depth is no limit: a node
+    waits until both of its inputs are done. Constants (plain floats) are no nodes.
+    """
+    operations: list[Value] = []
+    leaves: list[Value] = []
+    done: set[Any] = {None}
+    waiting: list[Value] = []
+    node = root
+    while True:
+        left, right = node._left, node._right
+        if left not in done and left.__class__ is not float:
+            waiting.append(node)
+            if left.__class__ is tuple:                 # more than two inputs, one after another
+                left = next((x for x in left if x not in done and x.__class__ is not float), left)
+                if left.__class__ is tuple:
+                    done.add(left)
+                    left = waiting.pop()
+            node = left
+        elif right not in done and right.__class__ is not float:
+            waiting.append(node)
+            node = right
+        else:
+            done.add(node)
+            if left is None:
+                leaves.append(node)
+            else:
+                operations.append(node)
+            if not waiting:
+                return operations, leaves
+            node = waiting.pop()
+
+
+def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bool = False,
+               finish: Callable[[Value], None] | None = None) -> None:
+    """Walk back from `root`: every node hands its gradient, complete by then, down to its inputs.
+
+        dL/dx  =  sum over the uses y of x of   dL/dy * dy/dx
+    """
+    root.grad = seed
+    for node in reversed(operations):
+        if node._extra is not None:
+            node._run_hooks()
+        try:
+            if create_graph:
+                node.flow.hand_down(node, _itself)
+            else:
+                node.flow.pull(node)
+        except ZeroDivisionError:                       # of floats; IEEE 754 has an answer
+            node.flow.hand_down(node, _ieee, float)
+        if finish is not None:
+            finish(node)
+
+
+class _Nothing:
+    """The gradient before any arrived, where 0.0 will not do: nothing + x is x itself."""
+
+    def __add__(self, other: Any) -> Any: return other
+
+
+nothing = _Nothing()
+
+
+# -------------------------------------------------------------------------- recording on and off
+class _Thread(threading.local):
+    """What one thread decided: whether to record, and who watches (`detect_anomaly`)."""
+
+    recording = True
+    observer: Any = None
+
+
+thread = _Thread()
+_ordinary = True                    # no thread pauses or watches: the fast path may be taken
+_unusual = 0
+_lock = threading.Lock()
+
+
+def set_thread(name: str, value: Any) -> Any:
+    """Set what this thread decided, and keep count of threads that are not ordinary; gives the old value."""
+    global _ordinary, _unusual
+    old, was = getattr(thread, name), thread.recording and thread.observer is None
+    setattr(thread, name, value)
+    with _lock:
+        _unusual += was - (thread.recording and thread.observer is None)
+        _ordinary = _unusual == 0
+    return old
+
+
+# ---------------------------------------------------------------------------------------- Value
+unset = float("0")                  # the gradient before any arrived: equal to 0.0, but this very object
+_new = object.__new__
+
+
+def _node(data: float, flow: Flow, left: Any, right: Any) -> Value:
+    """A new inner node. References go from a node to its inputs and nowhere else: no closures, no cycles."""
+    node = _new(Value)
+    node.data = data
+    node.grad = unset
+    node.flow = flow
+    node._left = left
+    node._right = right
+    node._extra = None
+    return node
+
+
+class Value(Operand):
+    """A number that remembers how it was made, and after `backward()` how the result depends on it.
+
+    Args:
+        data: a real number; NumPy scalars and Values are taken as numbers.
+        label: a name for pictures and messages.
+        requires_grad: False makes a constant.
+        _children, _op: as in micrograd, to define an operation by hand; then assign `_backward`.
+
+    What you wrap is a variable, plain numbers are constants. Leaves add up gradients over calls of
+    `backward`, inner nodes show the last one, and the graph is kept: draw it, run it again. Rules read
+    `data` when `backward` runs, so changing `data` between forward and backward changes gradients.
+    Copies and pickles hold data, grad, label and requires_grad of a leaf; hooks stay behind.
+
+    >>> x, w = Value(2.0, label="x"), Value(3.0, label="w")
+    >>> y = w * x + 1
+    >>> y.backward()
+    >>> y, w.grad
+    (Value(data=7.0, grad=1.0), 2.0)
+    """
+
+    __slots__ = ("__weakref__", "_extra", "_left", "_right", "data", "flow", "grad")
+    _retains_graph = True
+
+    def __init__(self, data: Any, _children: Iterable[Value] = (), _op: str = "", label: str = "",
+                 requires_grad: bool = True) -> None:
+        self.data: Any = number(data)
+        self.grad: Any = unset
+        self.flow: Flow = variable if requires_grad else constant
+        self._left: Any = tuple(_children) or None
+        self._right: Any = None
+        self._extra: dict[str, Any] | None = {"label": label} if label else None
+        if self._left:
+            self.flow = ByHand(_op, self._left)
+
+    # ------------------------------------------------------------------------- recording
+    def __add__(self, other: Any) -> Any:               # + and * spelled out: a quarter off the forward pass
+        if other.__class__ is Value and _ordinary and self.flow is not constant and other.flow is not constant:
+            return _node(self.data + other.data, add.both, self, other)
+        return self.binary(add, other)
+
+    def __mul__(self, other: Any) -> Any:
+        if other.__class__ is Value and _ordinary and self.flow is not constant and other.flow is not constant:
+            return _node(self.data * other.data, mul.both, self, other)
+        return self.binary(mul, other)
+
+    def unary(self, op: Operation) -> Value:
+        if _ordinary and self.flow is not constant:
+            return _node(op.scalar(self.data), op.both, self, None)
+        return self.apply(op, self)
+
+    def binary(self, op: Operation, other: Any) -> Value:
+        kind = other.__class__
+        if _ordinary and self.flow is not constant:
+            if kind is Value and other.flow is not constant:
+                return _node(op.scalar(self.data, other.data), op.both, self, other)
+            if kind is float or kind is int:
+                return _node(op.scalar(self.data, float(other)), op.first, self, float(other))
+        return self.apply(op, self, other)
+
+    def reflected(self, op: Operation, other: Any) -> Value:
+        if _ordinary and self.flow is not constant and (other.__class__ is float or other.__class__ is int):
+            return _node(op.scalar(float(other), self.data), op.second, float(other), self)
+        return self.apply(op, other, self)
+
+    def apply(self, op: Operation, *inputs: Any) -> Any:
+        """Record `op` on `inputs`: the general way, which the methods above cut short."""
+        if any(getattr(x, "ndim", 0) for x in inputs):
+            return self.on_batch(op, inputs)
+        if not all(isinstance(x, Value) or hasattr(x, "__float__") for x in inputs):
+            return NotImplemented
+        inputs = tuple(x if isinstance(x, Value) else number(x, op.name) for x in inputs)
+        data = op.scalar(*map(_data, inputs))
+        if not any(op.rules):
+            return data                                 # a comparison
+        reached = [i for i, x in enumerate(inputs) if op.rules[i] and x.__class__ is not float and x.requires_grad]
+        if not reached or not thread.recording:
+            return Value(data, requires_grad=False)
+        flow = op.both if op.both and len(reached) == len(inputs) else Flow(op, *reached)
+        node = _node(data, flow, *(inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else inputs, None)))
+        if thread.observer is not None:
+            thread.observer.made(node)
+        return node
+
+    on_batch: Callable                                  # `Value * ndarray` is a Tensor: set by the front door
+
+    # --------------------------------------------------------------------------- reading
+    @property
+    def op(self) -> Operation:
+        """The operation that made this node; that of a leaf has the name ''."""
+        return self.flow.op
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The nodes that this one was made of, in order, once per use; plain numbers as constants."""
+        return tuple(x if isinstance(x, Value) else Value(x, requires_grad=False) for x in self.operands())
+
+    def operands(self) -> tuple:
+        """The inputs as they are kept: nodes, and floats for plain numbers."""
+        if self._left.__class__ is tuple:
+            return self._left
+        return () if self._left is None else (self._left,) if self._right is None else (self._left, self._right)
+
+    @property
+    def label(self) -> str:
+        """A name for pictures and messages; '' if none was given."""
+        return self._extra.get("label", "") if self._extra else ""
+
+    @label.setter
+    def label(self, label: str) -> None:
+        self.extra("label", str(label))
+
+    def extra(self, key: str, value: Any) -> Any:
+        """Keep what few nodes have (a label, hooks, a wish to retain the gradient) out of the way of the rest."""
+        self._extra = self._extra or {}
+        self._extra[key] = value
+        return value
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether a user made this node, and no operation."""
+        return self.flow.is_leaf
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients reach this node; may be changed on leaves."""
+        return self.flow is not constant
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        if wanted != self.requires_grad:
+            if not self.is_leaf:
+                raise RuntimeError("a computed node's requires_grad cannot be switched off; go on with .detach()")
+            self.flow = variable if wanted else constant
+
+    def requires_grad_(self, requires_grad: bool = True) -> Value:
+        """Set `requires_grad` and return the node itself."""
+        self.requires_grad = requires_grad
+        return self
+
+    def detach(self) -> Value:
+        """The same number as a constant, with no way back to what made it."""
+        return Value(self.data, requires_grad=False)
+
+    def item(self) -> float:
+        """The data as a Python float."""
+        return float(self.data)
+
+    # -------------------------------------------------------------------------- backward
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
+        """Fill `.grad` of everything that this node was made of, by one walk back.
+
+        Args:
+            gradient: the derivative of some final loss by this node; 1 if left out.
+            retain_graph: keep the graph, to draw it or run it again (Value: yes, Tensor: no).
+            create_graph: record the walk itself, so that gradients can be differentiated again.
+
+        Leaves add up over calls. If anything raises on the way, every `.grad` is as it was before.
+
+        >>> x = Value(3.0)
+        >>> y = x * x
+        >>> y.backward(); x.grad
+        6.0
+        >>> y.backward(); x.grad
+        12.0
+        """
+        seed = self.seed(gradient, create_graph)
+        operations, leaves = topological_order(self)
+        nodes = operations + leaves
+        before = [node.grad for node in nodes]
+        start = nothing if create_graph or self.rank else unset
+        try:
+            if start is nothing or before.count(unset) < len(before):   # else they all start from 0 anyway
+                for node in nodes:
+                    node.grad = start
+            chain_rule(self, seed, operations, create_graph, self.finisher(retain_graph or create_graph or (
+                retain_graph is None and self._retains_graph)))
+            for leaf, old in zip(leaves, before[len(operations):]):
+                leaf.receive(old)
+        except BaseException:
+            for node, grad in zip(nodes, before):
+                node.grad = grad
+            raise
+
+    def seed(self, gradient: Any = None, create_graph: bool = False) -> Any:
+        """The gradient that a walk back starts from: a number, or a node if the walk is to be recorded."""
+        if self.flow is constant:
+            raise RuntimeError(f"{self!r} does not depend on anything that requires a gradient; "
+                               "make an input with requires_grad=True, outside of no_grad()")
+        if gradient is None or not isinstance(gradient, Value):
+            gradient = Value(1.0 if gradient is None else number(gradient, "gradient"), requires_grad=False)
+        return gradient if create_graph else gradient.data
+
+    def finisher(self, retain_graph: bool) -> Callable[[Value], None] | None:
+        """What to do with a node once its gradient was handed down."""
+        return None if retain_graph else Value.free
+
+    def free(self) -> None:
+        """Let go of the inputs."""
+        self.flow, self._left, self._right = freed, None, None
+
+    def receive(self, old: Any) -> None:
+        """The end of a pass at a leaf: hooks, then what came is added to the gradient of earlier passes."""
+        if self.flow is freed:
+            self.flow.pull(self)
+        if self.flow is constant or self.grad is nothing:
+            self.grad = old
+            return
+        if self._extra is not None:
+            self.run_hooks()
+        if old is not unset and old is not None:
+            self.grad = old + self.grad
+
+    def zero_grad(self, set_to_none: bool = False) -> None:
+        """Forget the gradient: back to 0.0 (a Tensor: to None), or as `set_to_none` says."""
+        self.grad = None if set_to_none else unset
+
+    def retain_grad(self) -> None:
+        """Keep `.grad` of this inner node after backward; a Value does so anyway."""
+        if not self.requires_grad:
+            raise RuntimeError("this node requires no gradient, so there is none to retain")
+        self.extra("retain", True)
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> Handle:
+        """Call `hook(grad)` when the gradient of this node is complete; what it returns replaces it.
+
+        >>> x = Value(2.0)
+        >>> handle = x.register_hook(lambda g: g * 10)
+        >>> (x * 3).backward(); x.grad
+        30.0
+        >>> handle.remove()
+        """
+        if not self.requires_grad:
+            raise RuntimeError("this node requires no gradient, so a hook would never be called")
+        return Handle((self._extra or {}).get("hooks") or self.extra("hooks", {}), hook)
+
+    def run_hooks(self) -> None:
+        """Show the complete gradient to the hooks, in the order in which they came."""
+        for hook in list((self._extra or {}).get("hooks", {}).values()):
+            replaced = hook(self.grad)
+            self.grad = self.grad if replaced is None else replaced
+
+    # ------------------------------------------------------------------ as in micrograd
+    _prev = inputs
+    _op = property(lambda self: self.flow.op.symbol)
+    _backward = property(lambda self: functools.partial(self.flow.pull, self),          # one node, by hand
+                         lambda self, function: setattr(self, "flow", ByHand(self._op, self.operands(), function)))
+
+    # ------------------------------------------------------------------------- as a number
+    def __repr__(self) -> str:
+        label = f", label={self.label!r}" if self.label else ""
+        return f"{type(self).__name__}(data={_plain(self.data)}, grad={_plain(self.grad)}{label})"
+
+    def __format__(self, spec: str) -> str: return format(self.data, spec) if spec else str(self)
+    def __float__(self) -> float: return float(self.data)
+    def __int__(self) -> int: return int(self.data)
+    def __bool__(self) -> bool: return bool(self.data)
+    def __round__(self, digits: int | None = None) -> Any: return round(self.data, digits)
+    def __lt__(self, other: Any) -> Any: return self.data < _data(other)
+    def __gt__(self, other: Any) -> Any: return self.data > _data(other)
+    def __le__(self, other: Any) -> Any: return self.data <= _data(other)
+    def __ge__(self, other: Any) -> Any: return self.data >= _data(other)
+
+    def in_place(self, op: Operation, other: Any) -> Any:
+        """`w -= step` under no_grad changes w itself; while recording it makes a new node, as `w - step` does."""
+        if thread.recording or not self.is_leaf:
+            return self.binary(op, other)
+        self.data = op(self.data, _data(other))
+        return self
+
+    def __reduce__(self) -> tuple:
+        if not self.is_leaf:
+            raise RuntimeError("only leaves can be copied or pickled, and this node was computed; use .detach() first")
+        return _rebuild, (type(self), self.data, self.grad, self.label, self.requires_grad)
+
+
+class Handle:
+    """Takes a hook away again: `handle.remove()`."""
+
+    def __init__(self, hooks: dict, hook: Callable) -> None:
+        self.hooks, hooks[self] = hooks, hook
+
+    def remove(self) -> None:
+        """Take the hook away; doing it twice is no error."""
+        self.hooks.pop(self, None)
+
+
+def _plain(x: Any) -> Any:
+    return float(x) if getattr(x, "ndim", 1) == 0 or isinstance(x, int) else x
+
+
+def _rebuild(cls: type, data: Any, grad: Any, label: str, requires_grad: bool) -> Value:
+    node = cls(data, label=label, requires_grad=requires_grad)
+    node.grad = node.grad if grad is None or grad.__class__ is float and grad == 0.0 else grad
+    return node
