@@ -207,7 +207,7 @@ def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bo
     root.grad = seed
     for node in reversed(operations):
         if node._extra is not None:
-            node._run_hooks()
+            node.run_hooks()
         try:
             if create_graph:
                 node.flow.hand_down(node, _itself)
