@@ -44,6 +44,10 @@ class Flow:
         """[(i, what input i receives)] when g arrives at y; on floats, arrays, nodes or names alike."""
         return [(i, self.op.rules[i](g, *inputs, y)) for i in self.reached]
 
+    def push(self, i: int, tangent: Any, inputs: Sequence, y: Any) -> Any:
+        """Forward mode: how y moves when input i moves along `tangent`. Elementwise it is the same rule."""
+        return self.op.rules[i](tangent, *inputs, y)
+
     def hand_down(self, node: Value, see: Callable = _data, give: Callable = _itself) -> None:
         """Give each input its part of the node's gradient. `see` turns nodes into what the rules work on."""
         inputs = node.operands()
@@ -125,7 +129,7 @@ class ByHand(Flow):
         super().__init__(Operation(symbol, symbol, _unknown, (None,) * len(inputs)))
         self.pull = lambda node: function()
 
-    hand_down = contributions = lambda *anything: _unknown()
+    hand_down = contributions = push = lambda *anything: _unknown()
 
 
 class Freed(Flow):
@@ -137,7 +141,7 @@ class Freed(Flow):
         raise RuntimeError("the graph of this result was freed by an earlier backward(); "
                            "call that one with retain_graph=True, or compute the result again")
 
-    pull = contributions = hand_down
+    pull = contributions = push = hand_down
 
 
 def _unknown(*inputs: Any) -> Any:
@@ -205,6 +209,7 @@ def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bo
         dL/dx  =  sum over the uses y of x of   dL/dy * dy/dx
     """
     root.grad = seed
+    watch = thread.observer
     for node in reversed(operations):
         if node._extra is not None:
             node.run_hooks()
@@ -215,6 +220,8 @@ def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bo
                 node.flow.pull(node)
         except ZeroDivisionError:                       # of floats; IEEE 754 has an answer
             node.flow.hand_down(node, _ieee, float)
+        if watch is not None:
+            watch.passed(node)
         if finish is not None:
             finish(node)
 
@@ -482,6 +489,10 @@ class Value(Operand):
             self.run_hooks()
         if old is not unset and old is not None:
             self.grad = old + self.grad
+
+    def own(self, gradient: Any) -> Any:
+        """A gradient as this node may keep it: numbers are no one's, arrays must not be shared."""
+        return gradient
 
     def zero_grad(self, set_to_none: bool = False) -> None:
         """Forget the gradient: back to 0.0 (a Tensor: to None), or as `set_to_none` says."""
