@@ -33,7 +33,7 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 _MODULES = ("nn", "optim", "data", "ops", "engine", *_ROOMS)
 _FUNCTIONS = {"gelu": ops.gelu, "clamp": ops.clamp}
 
-__all__ = ["Value", *(name for name, room in _HOME.items() if room != "tensor"), *ops.TABLE]    # what needs no NumPy
+__all__ = ["Value", *(name for name, room in _HOME.items() if room != "tensor"), "clamp", *ops.TABLE]    # what needs no NumPy
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import random
 import sys
 import warnings
@@ -38,7 +39,8 @@ class set_grad_enabled:
         self.mode, self.before = bool(mode), set_thread("recording", bool(mode))
 
     def __enter__(self) -> None:
-        pass
+        if thread.recording != self.mode:               # the same object, used once more
+            self.before = set_thread("recording", self.mode)
 
     def __exit__(self, *error: Any) -> None:
         set_thread("recording", self.before)
@@ -172,6 +174,8 @@ def grad(output: Value, inputs: Any, grad_output: Any = None, retain_graph: bool
     (27.0, (18.0,), 0.0)
     """
     inputs = _tuple(inputs)
+    if not isinstance(output, Value):
+        raise TypeError(f"grad differentiates a node (a Value or a Tensor), got {type(output).__name__} {output!r:.60}")
     for i, x in enumerate(inputs):
         if not isinstance(x, Value) or not x.requires_grad:
             raise RuntimeError(f"{_name(x, i)} of grad must be a node that requires a gradient, got {x!r:.60}")
@@ -207,15 +211,25 @@ def grad(output: Value, inputs: Any, grad_output: Any = None, retain_graph: bool
     return tuple(results)
 
 
+@enable_grad
 def vjp(fn: Callable, inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
     """(fn(*inputs), v times the Jacobian): one walk back, with v arriving at the output.
 
     >>> vjp(lambda x, y: x * y, (2.0, 3.0), 10.0)
     (6.0, (30.0, 20.0))
     """
-    xs, tree, output = _evaluate(fn, inputs)
-    results = grad(output, xs, v, create_graph=create_graph, materialize_grads=True)
-    return output if create_graph else output.data, _like(tree, iter(results))
+    xs, tree, outputs = _evaluate(fn, inputs)
+    results = []
+    for y, upstream in zip(_flat(outputs), _flat(v) if v is not None else [None] * len(_flat(outputs))):
+        results.append(grad(_node(y, xs), xs, upstream, True, create_graph, materialize_grads=True))
+    totals = [functools.reduce(operator.add, parts) for parts in zip(*results)]
+    shown = outputs if create_graph else _like(outputs, (getattr(y, "data", y) for y in _flat(outputs)))
+    return shown, _like(tree, iter(totals))
+
+
+def _node(y: Any, xs: list[Value]) -> Value:
+    """An output as a node that depends on xs, if only by zero times."""
+    return y if isinstance(y, Value) and y.requires_grad else xs[0] * 0.0 + y
 
 
 def _evaluate(fn: Callable, inputs: Any) -> tuple[list[Value], Any, Any]:
@@ -225,6 +239,7 @@ def _evaluate(fn: Callable, inputs: Any) -> tuple[list[Value], Any, Any]:
     return xs, inputs, fn(*made) if isinstance(inputs, (tuple, list)) else fn(made)
 
 
+@enable_grad
 def jacobian(fn: Callable, inputs: Any, create_graph: bool = False) -> Any:
     """Every output differentiated by every input, in the structure of the outputs, then of the inputs.
 
@@ -241,8 +256,7 @@ def jacobian(fn: Callable, inputs: Any, create_graph: bool = False) -> Any:
 
 def _row(y: Any, xs: list[Value], create_graph: bool) -> list:
     """d y / d x for each x; y may hold many numbers, then the results have its axes first."""
-    if not isinstance(y, Value) or not y.requires_grad:
-        y = xs[0] * 0.0 + y                     # a constant: its derivatives are zero
+    y = _node(y, xs)
     if y.rank == 0 or not y.data.ndim:
         return list(grad(y, xs, None, True, create_graph, materialize_grads=True))
     entries = [grad(y.reshape(-1)[k], xs, None, True, create_graph, materialize_grads=True) for k in range(y.data.size)]
@@ -250,6 +264,7 @@ def _row(y: Any, xs: list[Value], create_graph: bool) -> list:
     return [stack(column).reshape(y.data.shape + getattr(x.data, "shape", ())) for x, column in zip(xs, zip(*entries))]
 
 
+@enable_grad
 def hessian(fn: Callable, inputs: Any, create_graph: bool = False) -> Any:
     """The second derivatives of a scalar function, structured inputs by inputs.
 
@@ -257,13 +272,14 @@ def hessian(fn: Callable, inputs: Any, create_graph: bool = False) -> Any:
     ((6.0, 4.0), (4.0, 0.0))
     """
     def gradient(*xs: Any) -> Any:
-        output = fn(*xs)
+        output = _node(fn(*xs), _flat(xs))
         return _like(inputs if isinstance(inputs, (tuple, list)) else 0, iter(
             grad(output, _flat(xs), create_graph=True, materialize_grads=True)))
 
     return jacobian(gradient, inputs, create_graph)
 
 
+@enable_grad
 def hvp(fn: Callable, inputs: Any, v: Any, create_graph: bool = False) -> tuple[Any, Any]:
     """(fn(*inputs), the Hessian times v): forward mode over reverse, at the cost of a few gradients.
 
@@ -271,6 +287,7 @@ def hvp(fn: Callable, inputs: Any, v: Any, create_graph: bool = False) -> tuple[
     (12.0, (6.0, 4.0))
     """
     xs, tree, output = _evaluate(fn, inputs)
+    output = _node(output, xs)
     slopes = grad(output, xs, create_graph=True, materialize_grads=True)
     tangents = _push(slopes, dict(zip(xs, _flat(v))))
     results = [t if create_graph else getattr(t, "data", t) for t in tangents]
@@ -278,6 +295,7 @@ def hvp(fn: Callable, inputs: Any, v: Any, create_graph: bool = False) -> tuple[
 
 
 # --------------------------------------------------------------------------------- forward mode
+@enable_grad
 def jvp(fn: Callable, primals: Any, tangents: Any) -> tuple[Any, Any]:
     """(fn(*primals), how it moves when the primals move along the tangents), in one walk forward.
 
@@ -293,9 +311,8 @@ def jvp(fn: Callable, primals: Any, tangents: Any) -> tuple[Any, Any]:
     flat = _flat(tangents)
     if len(flat) != len(_flat(primals)):
         raise ValueError(f"jvp takes one tangent for each primal, got {len(flat)} for {len(_flat(primals))}")
-    with enable_grad():
-        xs, _, outputs = _evaluate(fn, primals)
-        pushed = _push(_flat(outputs), dict(zip(xs, flat)))
+    xs, _, outputs = _evaluate(fn, primals)
+    pushed = _push(_flat(outputs), dict(zip(xs, flat)))
     own = set(xs)
     return (_like(outputs, (_outer(y, own) for y in _flat(outputs))), _like(outputs, (_outer(t, own) for t in pushed)))
 
@@ -372,7 +389,8 @@ def gradcheck(fn: Callable, inputs: Any, eps: float = 1e-6, atol: float = 1e-5, 
                 for m in range(len(y)):
                     low, high, lower, higher = (side[j][m] for side in near)
                     numeric, wide = (high - low) / (2 * eps), (higher - lower) / (4 * eps)
-                    if abs(high - 2 * y[m] + low) > 1e-2 * (abs(high - y[m]) + abs(y[m] - low)) + 1e-12:
+                    bend, wide_bend = abs(high - 2 * y[m] + low), abs(higher - 2 * y[m] + lower)
+                    if wide_bend < 3 * bend and bend > 1e-2 * (abs(high - y[m]) + abs(y[m] - low)) + 1e-12:   # a bend: 4
                         warnings.warn(f"{_name(inputs[i], i)} of gradcheck, entry {k}, sits on a kink or a jump of output "
                                       f"{j}; move it away from there", stacklevel=2)
                     found = analytic[j][m][k] if analytic[j] else 0.0
@@ -516,8 +534,9 @@ def _finite(data: Any) -> bool:
 
 
 def _bad(data: Any) -> str:
-    data = getattr(data, "data", data) if isinstance(data, Value) else data
-    return "nan" if bool((data != data).any() if hasattr(data, "any") else data != data) else "inf"
+    data = data.data if isinstance(data, Value) else data
+    return "nan" if bool((data != data).any() if hasattr(data, "any") else data != data) else (
+        "inf" if hasattr(data, "any") else str(data))
 
 
 def _made(node: Value) -> str:
@@ -606,13 +625,7 @@ class _Recomputed(Flow):
     def hand_down(self, node: Value, see: Callable | None = None, give: Callable | None = None) -> None:
         """Recompute, with the random numbers of the first time, and send the gradient through."""
         recorded = see is engine._itself
-        now = _random_state()
-        _random_state(self.state)
-        try:
-            with enable_grad():
-                segment = _Segment(self.fn, self.inputs, _fresh if recorded else _alone)
-        finally:
-            _random_state(now)
+        segment = self.run(_fresh if recorded else _alone)
         y = _tuple(segment.outputs)[self.i]
         operations = [n for n in topological_order(y)[0] if n in segment.own]
         for inner in [*operations, *(v for v in segment.variables if isinstance(v, Value))]:
@@ -621,6 +634,23 @@ class _Recomputed(Flow):
         for x, v in zip(self.inputs, segment.variables):
             if isinstance(x, Value) and x.requires_grad and v.grad is not nothing:
                 x.grad = x.grad + v.grad
+
+    def run(self, variable: Callable) -> _Segment:
+        """The function once more, on new variables, with the random numbers of the first time."""
+        now = _random_state()
+        _random_state(self.state)
+        try:
+            with enable_grad():
+                return _Segment(self.fn, self.inputs, variable)
+        finally:
+            _random_state(now)
+
+    def push(self, i: int, tangent: Any, inputs: Sequence, y: Any) -> Any:
+        """Recompute, and send the tangent of input i through."""
+        segment = self.run(_fresh)
+        output = _tuple(segment.outputs)[self.i]
+        starts = [v for v, x in zip(segment.variables, self.inputs) if isinstance(x, Value) and x.requires_grad]
+        return _push([output], {(starts + segment.outside(output))[i]: tangent})[0]
 
     pull = hand_down
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from micrograd.ops import TABLE, Ieee, Operand, Operation, add, mul, number
@@ -125,11 +125,16 @@ class ByHand(Flow):
 
     __slots__ = ("pull",)
 
-    def __init__(self, symbol: str, inputs: tuple, function: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, symbol: str, inputs: tuple, pull: Callable[[Value], None] = lambda node: None) -> None:
         super().__init__(Operation(symbol, symbol, _unknown, (None,) * len(inputs)))
-        self.pull = lambda node: function()
+        self.pull = pull
 
-    hand_down = contributions = push = lambda *anything: _unknown()
+    def hand_down(self, node: Value, see: Callable = _data, give: Callable = _itself) -> None:
+        if see is _ieee:
+            raise                                       # the function's own error, which the caller is handling
+        _unknown()
+
+    contributions = push = lambda *anything: _unknown()
 
 
 class Freed(Flow):
@@ -155,15 +160,14 @@ variable, constant, freed = Leaf(_NONE), Leaf(_NONE), Freed(_NONE)
 
 def prepare(op: Operation) -> Operation:
     """Give an operation the ways that a gradient may take through it."""
-    if len(op.rules) == 1:
+    if op.both is None and len(op.rules) == 1:
         op.both = One(op, 0)
-    elif len(op.rules) == 2:
+    elif op.both is None and len(op.rules) == 2:
         op.both, op.first, op.second = {add: Sum, mul: Product}.get(op, Both)(op, 0, 1), First(op, 0), Flow(op, 1)
     return op
 
 
-for _operation in TABLE.values():
-    prepare(_operation)
+_sum, _product = prepare(add).both, prepare(mul).both
 
 
 # ------------------------------------------------------------------------------- the chain rule
@@ -177,23 +181,21 @@ def topological_order(root: Value) -> tuple[list[Value], list[Value]]:
     leaves: list[Value] = []
     done: set[Any] = {None}
     waiting: list[Value] = []
+    untried: dict[Value, Iterator] = {}
     node = root
     while True:
         left, right = node._left, node._right
+        if left.__class__ is tuple:                     # more than two inputs: the next that is missing
+            left = next(untried.setdefault(node, (x for x in left if x.__class__ is not float and x not in done)), None)
         if left not in done and left.__class__ is not float:
             waiting.append(node)
-            if left.__class__ is tuple:                 # more than two inputs, one after another
-                left = next((x for x in left if x not in done and x.__class__ is not float), left)
-                if left.__class__ is tuple:
-                    done.add(left)
-                    left = waiting.pop()
             node = left
         elif right not in done and right.__class__ is not float:
             waiting.append(node)
             node = right
         else:
             done.add(node)
-            if left is None:
+            if node._left is None:
                 leaves.append(node)
             else:
                 operations.append(node)
@@ -206,24 +208,30 @@ def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bo
                finish: Callable[[Value], None] | None = None) -> None:
     """Walk back from `root`: every node hands its gradient, complete by then, down to its inputs.
 
+    `operations` is used up on the way, so that a graph that nobody keeps is freed as the walk proceeds.
+
         dL/dx  =  sum over the uses y of x of   dL/dy * dy/dx
     """
     root.grad = seed
-    watch = thread.observer
-    for node in reversed(operations):
-        if node._extra is not None:
-            node.run_hooks()
-        try:
-            if create_graph:
-                node.flow.hand_down(node, _itself)
-            else:
-                node.flow.pull(node)
-        except ZeroDivisionError:                       # of floats; IEEE 754 has an answer
-            node.flow.hand_down(node, _ieee, float)
-        if watch is not None:
-            watch.passed(node)
-        if finish is not None:
-            finish(node)
+    watch, recording = thread.observer, set_thread("recording", create_graph or thread.recording)
+    try:
+        while operations:
+            node = operations.pop()
+            if node._extra is not None:
+                node.run_hooks()
+            try:
+                if create_graph:
+                    node.flow.hand_down(node, _itself)
+                else:
+                    node.flow.pull(node)
+            except ArithmeticError:                     # of floats; IEEE 754 has an answer
+                node.flow.hand_down(node, _ieee, float)
+            if watch is not None:
+                watch.passed(node)
+            if finish is not None:
+                finish(node)
+    finally:
+        set_thread("recording", recording)
 
 
 class _Nothing:
@@ -309,45 +317,47 @@ class Value(Operand):
         self._left: Any = tuple(_children) or None
         self._right: Any = None
         self._extra: dict[str, Any] | None = {"label": label} if label else None
-        if self._left:
+        if self._left and thread.recording and any(x.requires_grad for x in self._left):
             self.flow = ByHand(_op, self._left)
+            if thread.observer is not None:
+                thread.observer.made(self)
+        elif self._left:
+            self.flow, self._left = constant, None
 
     # ------------------------------------------------------------------------- recording
     def __add__(self, other: Any) -> Any:               # + and * spelled out: a quarter off the forward pass
         if other.__class__ is Value and _ordinary and self.flow is not constant and other.flow is not constant:
-            return _node(self.data + other.data, add.both, self, other)
+            return _node(self.data + other.data, _sum, self, other)
         return self.binary(add, other)
 
     def __mul__(self, other: Any) -> Any:
         if other.__class__ is Value and _ordinary and self.flow is not constant and other.flow is not constant:
-            return _node(self.data * other.data, mul.both, self, other)
+            return _node(self.data * other.data, _product, self, other)
         return self.binary(mul, other)
 
     def unary(self, op: Operation) -> Value:
         if _ordinary and self.flow is not constant:
-            return _node(op.scalar(self.data), op.both, self, None)
+            return _node(op.scalar(self.data), op.both or prepare(op).both, self, None)
         return self.apply(op, self)
 
     def binary(self, op: Operation, other: Any) -> Value:
         kind = other.__class__
         if _ordinary and self.flow is not constant:
             if kind is Value and other.flow is not constant:
-                return _node(op.scalar(self.data, other.data), op.both, self, other)
+                return _node(op.scalar(self.data, other.data), op.both or prepare(op).both, self, other)
             if kind is float or kind is int:
-                return _node(op.scalar(self.data, float(other)), op.first, self, float(other))
+                return _node(op.scalar(self.data, float(other)), op.first or prepare(op).first, self, float(other))
         return self.apply(op, self, other)
 
     def reflected(self, op: Operation, other: Any) -> Value:
         if _ordinary and self.flow is not constant and (other.__class__ is float or other.__class__ is int):
-            return _node(op.scalar(float(other), self.data), op.second, float(other), self)
+            return _node(op.scalar(float(other), self.data), op.second or prepare(op).second, float(other), self)
         return self.apply(op, other, self)
 
     def apply(self, op: Operation, *inputs: Any) -> Any:
         """Record `op` on `inputs`: the general way, which the methods above cut short."""
         if any(getattr(x, "ndim", 0) for x in inputs):
             return self.on_batch(op, inputs)
-        if not all(isinstance(x, Value) or hasattr(x, "__float__") for x in inputs):
-            return NotImplemented
         inputs = tuple(x if isinstance(x, Value) else number(x, op.name) for x in inputs)
         data = op.scalar(*map(_data, inputs))
         if not any(op.rules):
@@ -355,7 +365,7 @@ class Value(Operand):
         reached = [i for i, x in enumerate(inputs) if op.rules[i] and x.__class__ is not float and x.requires_grad]
         if not reached or not thread.recording:
             return Value(data, requires_grad=False)
-        flow = op.both if op.both and len(reached) == len(inputs) else Flow(op, *reached)
+        flow = prepare(op).both if len(reached) == len(inputs) < 3 else Flow(op, *reached)
         node = _node(data, flow, *(inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else inputs, None)))
         if thread.observer is not None:
             thread.observer.made(node)
@@ -372,7 +382,12 @@ class Value(Operand):
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The nodes that this one was made of, in order, once per use; plain numbers as constants."""
-        return tuple(x if isinstance(x, Value) else Value(x, requires_grad=False) for x in self.operands())
+        operands = self.operands()
+        if any(x.__class__ is float for x in operands):         # from now on kept, so that each look gives the same
+            operands = tuple(Value(x, requires_grad=False) if x.__class__ is float else x for x in operands)
+            self._left, self._right = operands if len(operands) == 2 else (operands, None)
+            self.flow = Flow(self.flow.op, *self.flow.reached)
+        return operands
 
     def operands(self) -> tuple:
         """The inputs as they are kept: nodes, and floats for plain numbers."""
@@ -444,17 +459,17 @@ class Value(Operand):
         12.0
         """
         seed = self.seed(gradient, create_graph)
+        retain_graph = create_graph or (self._retains_graph if retain_graph is None else retain_graph)
         operations, leaves = topological_order(self)
-        nodes = operations + leaves
+        nodes = leaves + operations if retain_graph else leaves
         before = [node.grad for node in nodes]
         start = nothing if create_graph or self.rank else unset
         try:
-            if start is nothing or before.count(unset) < len(before):   # else they all start from 0 anyway
-                for node in nodes:
+            if start is nothing or before.count(unset) < len(before) or not retain_graph:
+                for node in leaves + operations:        # else they all start from 0 anyway
                     node.grad = start
-            chain_rule(self, seed, operations, create_graph, self.finisher(retain_graph or create_graph or (
-                retain_graph is None and self._retains_graph)))
-            for leaf, old in zip(leaves, before[len(operations):]):
+            chain_rule(self, seed, operations, create_graph, self.finisher(retain_graph))
+            for leaf, old in zip(leaves, before):
                 leaf.receive(old)
         except BaseException:
             for node, grad in zip(nodes, before):
@@ -525,9 +540,20 @@ class Value(Operand):
 
     # ------------------------------------------------------------------ as in micrograd
     _prev = inputs
-    _op = property(lambda self: self.flow.op.symbol)
-    _backward = property(lambda self: functools.partial(self.flow.pull, self),          # one node, by hand
-                         lambda self, function: setattr(self, "flow", ByHand(self._op, self.operands(), function)))
+    _op = property(lambda self: self.flow.op.symbol, lambda self, symbol: self._by_hand(symbol, self.flow.pull))
+
+    @property
+    def _backward(self) -> Callable[[], None]:
+        """Push this one node's gradient to its inputs, by hand."""
+        return lambda: chain_rule(self, self.grad, [self])
+
+    @_backward.setter
+    def _backward(self, function: Callable[[], None]) -> None:
+        self._by_hand(self._op, lambda node: function())
+
+    def _by_hand(self, symbol: str, pull: Callable) -> None:
+        if not self.is_leaf:                            # a leaf or a constant hands nothing down
+            self.flow = ByHand(symbol, self.operands(), pull)
 
     # ------------------------------------------------------------------------- as a number
     def __repr__(self) -> str:
@@ -539,10 +565,10 @@ class Value(Operand):
     def __int__(self) -> int: return int(self.data)
     def __bool__(self) -> bool: return bool(self.data)
     def __round__(self, digits: int | None = None) -> Any: return round(self.data, digits)
-    def __lt__(self, other: Any) -> Any: return self.data < _data(other)
-    def __gt__(self, other: Any) -> Any: return self.data > _data(other)
-    def __le__(self, other: Any) -> Any: return self.data <= _data(other)
-    def __ge__(self, other: Any) -> Any: return self.data >= _data(other)
+    def __lt__(self, other: Any) -> Any: return _truth(self.data < _data(other))
+    def __gt__(self, other: Any) -> Any: return _truth(self.data > _data(other))
+    def __le__(self, other: Any) -> Any: return _truth(self.data <= _data(other))
+    def __ge__(self, other: Any) -> Any: return _truth(self.data >= _data(other))
 
     def in_place(self, op: Operation, other: Any) -> Any:
         """`w -= step` under no_grad changes w itself; while recording it makes a new node, as `w - step` does."""
@@ -566,6 +592,10 @@ class Handle:
     def remove(self) -> None:
         """Take the hook away; doing it twice is no error."""
         self.hooks.pop(self, None)
+
+
+def _truth(answer: Any) -> Any:
+    return answer if getattr(answer, "ndim", 0) else bool(answer)
 
 
 def _plain(x: Any) -> Any:

@@ -45,19 +45,20 @@ class Operation:
     __slots__ = ("array", "both", "defaults", "first", "forward", "kernel", "limit", "name", "rules", "second", "symbol")
 
     def __init__(self, name: str, symbol: str, forward: Callable, rules: tuple, *, limit: Callable | None = None,
-                 array: str | Callable | None = None, defaults: tuple = ()) -> None:
-        self.name, self.symbol, self.forward, self.rules, self.defaults = name, symbol, forward, rules, defaults
-        self.limit = limit or (lambda *inputs: nan)
+                 array: str | Callable | None = None, defaults: dict[str, Any] | None = None) -> None:
+        self.name, self.symbol, self.forward, self.rules = name, symbol, forward, rules
+        self.limit, self.defaults = limit, defaults or {}
         self.array = array or (name if getattr(forward, "__module__", "") == "math" else None)
         self.kernel: Callable | None = None             # the function on arrays, once it was looked up
         self.both = self.first = self.second = None     # which inputs a gradient reaches; the engine's part
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Apply the operation to floats, arrays, or operands (which record it in their own way)."""
         if len(inputs) != len(self.rules):
-            inputs += self.defaults[len(inputs) - len(self.rules):] if len(inputs) < len(self.rules) else ()
-            if len(inputs) != len(self.rules):
-                raise TypeError(f"{self.name} takes {len(self.rules)} inputs, got {len(inputs)}")
+            left_out = list(self.defaults)[len(inputs) - len(self.rules):] if len(inputs) < len(self.rules) else []
+            inputs += tuple(named.pop(name, self.defaults[name]) for name in left_out)
+        if named or len(inputs) != len(self.rules):
+            raise TypeError(f"{self.name} takes {len(self.rules)} inputs, got {len(inputs)} and {sorted(named) or 'no names'}")
         for x in inputs:
             if x.__class__ is not float and x.__class__ is not bool:
                 break
@@ -75,7 +76,12 @@ class Operation:
         try:
             return self.forward(*inputs)
         except (ArithmeticError, ValueError):
-            return self.limit(*inputs)
+            if self.limit is not None:
+                return self.limit(*inputs)
+        try:
+            return float(self.forward(*map(Ieee, inputs)))
+        except (ArithmeticError, ValueError):
+            return nan
 
     def on_arrays(self, *inputs: Any) -> Any:
         """The value on NumPy arrays: NumPy's own function where there is one, else the line itself."""
@@ -90,7 +96,7 @@ class Operation:
         y = self(*inputs)
         try:
             return self.rules[i](1.0, *inputs, y)
-        except ZeroDivisionError:
+        except ArithmeticError:
             return float(self.rules[i](1.0, *map(Ieee, inputs), Ieee(y)))
 
     def __repr__(self) -> str:
@@ -98,18 +104,9 @@ class Operation:
 
 
 class Ieee(float):
-    """A float that divides as IEEE 754 says; rules that meet a zero divisor are run again on these."""
+    """A float with the arithmetic of IEEE 754, where Python's raises: rules that raised run again on these."""
 
-    def __truediv__(self, other: float) -> float:
-        return Ieee(div.scalar(float(self), float(other)))
-
-    def __rtruediv__(self, other: float) -> float:
-        return Ieee(div.scalar(float(other), float(self)))
-
-    def __add__(self, other: float) -> float:
-        return Ieee(float(self) + other)
-
-    __radd__ = __add__
+    def __neg__(self) -> Ieee: return Ieee(-float(self))
 
 
 def number(x: Any, where: str = "Value") -> float:
@@ -174,7 +171,7 @@ clamp_min = binary("clamp_min", lambda x, low: maximum(x, low), lambda g, x, low
 clamp_max = binary("clamp_max", lambda x, high: minimum(x, high), lambda g, x, high, y: where(x <= high, g, 0.0),
                    lambda g, x, high, y: where(x > high, g, 0.0))
 abs = unary("abs", abs, lambda g, x, y: g * sign(x))
-sign = unary("sign", lambda x: float((x > 0) - (x < 0)), lambda g, x, y: 0.0 * g,
+sign = unary("sign", lambda x: float((x > 0) - (x < 0)), lambda g, x, y: where(equal(x, x), 0.0, 0.0),
              array=lambda np, x: np.nan_to_num(np.sign(x), copy=False, nan=0.0))
 
 # exponentials, logarithms, roots
@@ -193,16 +190,20 @@ sinh = unary("sinh", math.sinh, lambda g, x, y: g * cosh(x), limit=lambda x: mat
 cosh = unary("cosh", math.cosh, lambda g, x, y: g * sinh(x), limit=lambda x: inf)
 tanh = unary("tanh", math.tanh, lambda g, x, y: g * (1 - y * y))
 
-# activations, each in a form that is exact at both ends
+for _name, _op in {"add": add, "sub": sub, "mul": mul, "truediv": div, "pow": pow}.items():
+    setattr(Ieee, f"__{_name}__", lambda self, other, op=_op: Ieee(op.scalar(float(self), float(other))))
+    setattr(Ieee, f"__r{_name}__", lambda self, other, op=_op: Ieee(op.scalar(float(other), float(self))))
+
+# activations, each in a form that neither overflows nor loses a small value
 sigmoid = unary("sigmoid", lambda x: 1 / (1 + exp(-x)), lambda g, x, y: g * (y * (1 - y)))
 relu = unary("relu", lambda x: x if x > 0 or x != x else 0.0, lambda g, x, y: where(y <= 0, 0.0, g),
              array=lambda np, x: np.maximum(x, 0))
 leaky_relu = binary("leaky_relu", lambda x, slope: where(x > 0, x, x * slope),
                     lambda g, x, slope, y: where(x > 0, g, g * slope), lambda g, x, slope, y: where(x > 0, 0.0, g * x),
-                    defaults=(0.01,))
+                    defaults={"negative_slope": 0.01})
 elu = binary("elu", lambda x, alpha: where(x > 0, x, alpha * expm1(minimum(x, 0.0))),
-             lambda g, x, alpha, y: where(x > 0, g, g * (alpha * exp(minimum(x, 0.0)))),
-             lambda g, x, alpha, y: where(x > 0, 0.0, g * expm1(minimum(x, 0.0))), defaults=(1.0,))
+             lambda g, x, alpha, y: where(x <= 0, g * (alpha * exp(-relu(-x))), g),
+             lambda g, x, alpha, y: where(x > 0, 0.0, g * expm1(minimum(x, 0.0))), defaults={"alpha": 1.0})
 softplus = unary("softplus", lambda x: maximum(x, 0.0) + log1p(exp(-abs(x))), lambda g, x, y: g * sigmoid(x))
 logsigmoid = unary("logsigmoid", lambda x: minimum(x, 0.0) - log1p(exp(-abs(x))), lambda g, x, y: g * sigmoid(-x))
 silu = unary("silu", lambda x: x * sigmoid(x), lambda g, x, y: g * (sigmoid(x) * (1 + x * (1 - sigmoid(x)))))

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import builtins
 import math
+import opcode
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -85,7 +87,7 @@ class Tensor(Value):
     >>> loss = (X @ W).tanh().sum()
     >>> loss.backward()
     >>> loss.item(), W.grad.ravel()
-    (-1.5231883119115297, array([1.67989736, 2.51984605]))
+    (-1.5231883119115297, array([1.67989737, 2.51984605]))
     """
 
     __slots__ = ()
@@ -101,21 +103,21 @@ class Tensor(Value):
     # ------------------------------------------------------------------------- recording
     def unary(self, op: Operation) -> Tensor:
         if engine._ordinary and self.flow is not constant:
-            return _record((op.kernel or _kernel(op))(self.data), op.both, self)
+            return _record((op.kernel or _kernel(op))(self.data), op.both or prepare(op).both, self)
         return Tensor.apply_to(op, (self,))
 
     def binary(self, op: Operation, other: Any) -> Any:
         kind = other.__class__
         if engine._ordinary and self.flow is not constant:
             if kind is float or kind is int:
-                return _record((op.kernel or _kernel(op))(self.data, other), op.first, self, float(other))
+                return _record((op.kernel or _kernel(op))(self.data, other), op.first or prepare(op).first, self, float(other))
             if kind is Tensor and other.flow is not constant and self.data.shape == other.data.shape:
-                return _record((op.kernel or _kernel(op))(self.data, other.data), op.both, self, other)
+                return _record((op.kernel or _kernel(op))(self.data, other.data), op.both or prepare(op).both, self, other)
         return Tensor.apply_to(op, (self, other))
 
     def reflected(self, op: Operation, other: Any) -> Any:
         if engine._ordinary and self.flow is not constant and (other.__class__ is float or other.__class__ is int):
-            return _record((op.kernel or _kernel(op))(other, self.data), op.second, float(other), self)
+            return _record((op.kernel or _kernel(op))(other, self.data), op.second or prepare(op).second, float(other), self)
         return Tensor.apply_to(op, (other, self))
 
     __add__ = lambda self, other: self.binary(add, other)       # noqa: E731  (Value's are for numbers)
@@ -143,7 +145,8 @@ class Tensor(Value):
         for i, x in enumerate(nodes):
             if isinstance(x, Value) and x.flow is not constant and op.rules[i] and np.shape(datas[i]) != y.shape:
                 nodes[i] = broadcast_to(x, y.shape) if x.rank else _lift(x, y)
-        return _connect(op, y, nodes, lambda reached: op.both if op.both and len(reached) == len(nodes) else Flow(op, *reached))
+        return _connect(op, y, nodes, lambda reached: (
+            prepare(op).both if len(reached) == len(nodes) < 3 else Flow(op, *reached)))
 
     # --------------------------------------------------------------------------- reading
     shape = property(lambda self: self.data.shape, doc="The lengths of the axes.")
@@ -190,10 +193,15 @@ class Tensor(Value):
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool: return bool(self.data)          # of more than one entry NumPy raises
-    def __float__(self) -> float: return float(self.item())
     def __int__(self) -> int: return int(self.item())
     def __format__(self, spec: str) -> str: return format(self.item(), spec) if spec else str(self)
     def __round__(self, digits: int | None = None) -> Any: return round(self.item(), digits)
+
+    def __float__(self) -> float:
+        caller = sys._getframe(1)               # `array[0] = t` asks for a float, and would lose the gradient silently
+        if self.requires_grad and caller.f_code.co_code[caller.f_lasti] == opcode.opmap["STORE_SUBSCR"]:
+            self.__array__()
+        return float(self.item())
 
     def item(self) -> float:
         """The one entry, as a Python number."""
