@@ -31,6 +31,7 @@ def check(op: Operation) -> None:
     """Everything that a line of the table promises; an AssertionError says what is broken and where."""
     check_arrays(op)
     check_finite_differences(op)
+    check_recorded_rules(op)
     check_forward_mode(op)
     if counterpart(op) is not None:
         check_against_torch(op)
@@ -109,6 +110,18 @@ def check_finite_differences(op: Operation) -> None:
                         f"{op.name}{point}: second derivative {i}, {j} is {second[row][column]}, the slope is {numeric}"
 
 
+def check_recorded_rules(op: Operation) -> None:
+    """A recorded rule is linear in the gradient that arrives: its derivative by that is the partial derivative."""
+    for point in points(op):
+        _, gradients = value_and_gradient(op, point)
+        inputs, upstream = variables(op, point), Value(1.0)
+        rows = grad(op(*inputs), [inputs[i] for i in reached(op)], upstream, create_graph=True)
+        for i, g, row in zip(reached(op), gradients, rows):
+            found = grad(row, upstream, materialize_grads=True)[0] if row.requires_grad else 0.0
+            assert close(row.data, g, 1e-13), f"{op.name}{point}: input {i} receives {g}, recorded {row.data}"
+            assert close(found, g, 1e-13, 1e-300), f"{op.name}{point}: rule {i} is {g} a unit, its derivative {found}"
+
+
 def check_forward_mode(op: Operation) -> None:
     """A tangent pushed forward is the gradient pulled back."""
     for point in points(op):
@@ -185,6 +198,11 @@ def test_the_array_kernel_says_what_the_scalars_say(op):
 @each
 def test_rules_are_the_slopes_of_values(op):
     check_finite_differences(op)
+
+
+@each
+def test_recorded_rules_are_the_rules(op):
+    check_recorded_rules(op)
 
 
 @each
