@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from micrograd.drawing.formula import formula
 from micrograd.engine import Value, topological_order, unset
+from micrograd.names import Prose, formula
 from micrograd.ops import TABLE, Ieee
 
 UNSET = "—"                             # the gradient that was never computed; a computed 0 shows as 0.0
@@ -26,7 +26,7 @@ class Node:
 
     id: str
     label: str
-    kind: str                           # "variable", "constant" or "inner"
+    kind: str                           # "variable", "constant", "inner"; of a folded scene also "module"
     symbol: str                         # of the operation that made it, "" on a leaf
     operation: str                      # its name in the table
     data: Any
@@ -69,15 +69,17 @@ class Edge:
     upstream_text: str = ""
     product_text: str = ""
     formula: str = ""                   # "∂u/∂w = x = 2.0"
+    size: int = 1                       # how many uses it stands for
 
 
 @dataclass
 class Scene:
-    """Nodes in topological order and edges in the order of their targets. `values[i]` is what `nodes[i]` shows."""
+    """Nodes in topological order, edges in the order of their targets; `values` are the graph's own nodes."""
 
     nodes: list[Node]
     edges: list[Edge]
     values: list[Any] = field(default_factory=list, repr=False)
+    index: dict[int, str] = field(default_factory=dict, repr=False)     # id(value) -> id of the node that shows it
 
     @property
     def root(self) -> Node:
@@ -85,12 +87,11 @@ class Scene:
 
     def ids(self, values: Iterable[Any]) -> list[str]:
         """The ids of nodes of the graph; one that is not in it is an error."""
-        found = {id(value): node.id for node, value in zip(self.nodes, self.values, strict=True)}
         for value in values:
-            if id(value) not in found:
+            if id(value) not in self.index:
                 raise ValueError(f"{value!r:.80} is not in the graph that is drawn; "
                                  "give nodes that the root depends on")
-        return [found[id(value)] for value in values]
+        return [self.index[id(value)] for value in values]
 
 
 def scene(root: Any, max_nodes: int = 1000, numbers: str | Callable[[float], str] = "", derivatives: bool = True,
@@ -132,7 +133,7 @@ def scene(root: Any, max_nodes: int = 1000, numbers: str | Callable[[float], str
         edges += into
         if derivatives:
             _derive(value, node, into, [nodes[int(source[1:])] for source in inputs], show, formulas)
-    return Scene(nodes, edges, values)
+    return Scene(nodes, edges, values, found)
 
 
 def _in_order(root: Any, max_nodes: int) -> list[Any]:
@@ -178,8 +179,11 @@ def _derive(value: Any, node: Node, into: list[Edge], sources: list[Node], show:
         for i, local in _contributions(value, 1.0 if _plain(node.data) else node.data * 0 + 1, inputs):
             into[i].local, into[i].local_text = local, show(local)
             if formulas:
-                names = [source.label or source.id * (source.kind != "constant") for source in sources]
-                into[i].formula = formula(value.op, i, names, inputs, node.name, node.data, into[i].local_text)
+                names = [Prose(x.name, known=x.data) if x.label or x.kind != "constant" else x.data for x in sources]
+                letters = formula(value.op, i, *names, y=Prose(node.name, known=node.data))
+                into[i].formula = f"∂{node.name}/∂{sources[i].name} = {letters}"
+                if not letters.lstrip("-").isdigit():
+                    into[i].formula += f" = {into[i].local_text}"
     if node.grad is not None:
         for i, product in _contributions(value, node.grad, inputs):
             into[i].upstream, into[i].upstream_text = node.grad, node.grad_text
@@ -215,6 +219,11 @@ def _data(x: Any) -> Any:
 def _plain(x: Any) -> bool:
     """Whether x is one number and no array."""
     return not getattr(x, "ndim", 0)
+
+
+def finite(x: Any) -> bool:
+    """Whether x, a number, an array or None, holds neither nan nor inf."""
+    return x is None or math.isfinite(float(x if _plain(x) else (x * 0).sum()))
 
 
 def size_of(x: Any) -> float:

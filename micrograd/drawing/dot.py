@@ -1,0 +1,156 @@
+"""A scene as DOT, the language of Graphviz: boxes for numbers, circles for operations, an arrow for each use."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from os.path import commonprefix
+from typing import Any
+
+from micrograd.drawing.scene import Edge, Node, Scene, finite
+from micrograd.drawing.styles import LEVELS, THEMES, Scale
+
+_SIGNS = {"*": "×", "/": "÷", "-": "−"}
+
+
+def visible(text: str, most: int = 80) -> str:
+    """A text that every XML parser takes: control characters as pictures of themselves, the rest verbatim."""
+    shown = text if len(text) <= most else text[:most - 1] + "…"
+    return "".join(c if c == "\n" or c.isprintable() or unicodedata.category(c) in ("Zs", "Cf", "Co") else
+                   chr(0x2400 + ord(c)) if c < " " else "\ufffd" for c in shown)
+
+
+def quoted(text: str, special: str = "") -> str:
+    """A DOT string; `special` are characters that records would read as structure."""
+    for c in "\\" + special:
+        text = text.replace(c, "\\" + c)
+    return '"' + text.replace("&", "&amp;").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def field(text: str) -> str:
+    """A text inside a record label, without the quotes; wide letters get room, which Graphviz forgets."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    room = "\u00a0" * ((wide + 3) // 4)
+    return room + quoted(visible(text), "{}|<> ")[1:-1] + room
+
+
+def sign_of(node: Node, options: Any) -> str:
+    """The sign of the operation, and in a second line what is wrong with it."""
+    mark = next((m for m in node.marks if m in ("dead", "saturated")), "") if options.marks else ""
+    return _SIGNS.get(node.symbol, node.symbol) + f"\n{mark}" * bool(mark)
+
+
+def rows_of(node: Node, options: Any) -> list[str]:
+    """What a node says, line by line: its label, data, grad."""
+    name = [node.label] * bool(node.label)
+    if options.operations == "inside" and node.symbol:
+        name = [f"{node.name} = {sign_of(node, options)}"]
+    elif not name and options.formulas and node.kind != "constant":
+        name = [node.id]
+    if node.size > 1 and node.kind != "module":
+        name = [" ".join([*name, f"× {node.size}"])]
+    words = ("data ", "grad ") if node.kind in ("variable", "inner") else ("", "")
+    rows = [*name, words[0] + node.data_text, node.grad_text and words[1] + node.grad_text, *node.marks[:1]]
+    return [row.replace("  ", "\n") for row in rows if row and row not in ("dead", "saturated")]
+
+
+def record(node: Node, options: Any) -> str:
+    """The rows as fields of a record, side by side or one below the other."""
+    text = " | ".join(map(field, rows_of(node, options)))
+    return f"{{{text}}}" if (options.layout == "row") == (options.rankdir in ("LR", "RL")) else text
+
+
+def _roles(scene: Scene, scale: Scale, options: Any, lit: set[str]) -> dict[str, str]:
+    """The role of every node, which decides its colours."""
+    roles = {}
+    for node in scene.nodes:
+        strength = scale.role(node.magnitude) if options.color == "gradient" else ""
+        broken = options.marks and not all(map(finite, (node.data, node.grad)))
+        roles[node.id] = ("lit" if node.id in lit else "dim" if options.path else "bad" if broken else strength or (
+            "parameter" if node.parameter else node.kind))
+    return roles
+
+
+def dot_lines(scene: Scene, lit: set[str], caption: str, options: Any) -> Iterator[str]:
+    """The lines between `digraph {` and `}`; `lit` are ids of nodes and edges to light up."""
+    theme, font, start = THEMES[options.theme], quoted(options.font), options.prefix
+    scale = Scale(node.magnitude for node in scene.nodes)
+    roles = _roles(scene, scale, options, lit)
+
+    def colours(role: str) -> str:
+        fill, line, text = theme[role]
+        return f'fillcolor="{fill}" color="{line}" fontcolor="{text}"'
+
+    yield (f'graph [rankdir={options.rankdir} bgcolor="{theme["paper"][0]}" fontcolor="{theme["paper"][2]}" '
+           f"fontname={font} fontsize=12 nodesep=0.18 ranksep=0.28 label={quoted(caption)} labeljust=l]")
+    yield f'node [fontname={font} fontsize=11 margin="0.09,0.03" height=0.26 style="filled,rounded" shape=record]'
+    port = " tailport=e" if options.layout == "row" and options.rankdir == "LR" else ""
+    yield (f'edge [fontname={font} fontsize=10 arrowsize=0.6 color="{theme["edge"][1]}" '
+           f'fontcolor="{theme["edge"][2]}"{port}]')
+    depth: tuple[str, ...] = ()
+    opened = 0
+    for node in sorted(scene.nodes, key=lambda node: node.group) if any(n.group for n in scene.nodes) else scene.nodes:
+        shared = len(commonprefix([depth, node.group]))
+        yield from ["}"] * (len(depth) - shared)
+        for part in node.group[shared:]:
+            yield (f'subgraph "cluster{opened}" {{ graph [id="{start}c{opened}" class="module" style="filled,rounded" '
+                   f"label={quoted(visible(part))} {colours('cluster')}]")
+            opened += 1
+        depth = node.group
+        role = roles[node.id]
+        thick = " penwidth=2" if node is scene.root or role in ("lit", "bad") else ""
+        yield (f'{node.id} [id="{start}{node.id}" class="value {node.kind} {role}" '
+               f'label="{record(node, options)}" {colours(role)}{thick}]')
+        if node.symbol and options.operations == "nodes":
+            text = sign_of(node, options)
+            role = "lit" if node.id in lit else "dim" if options.path else text.partition("\n")[2] or "op"
+            yield (f'{node.id}op [id="{start}{node.id}-op" class="op {role}" shape=ellipse width=0.3 height=0.3 '
+                   f'margin="0.03,0.01" label={quoted(visible(text))} {colours(role)}]')
+    yield from ["}"] * len(depth)
+    if options.color == "gradient" and any(role[0] == "g" for role in roles.values()):
+        stripes = ":".join(theme[f"g{level}"][0] for level in range(LEVELS))
+        yield (f'subgraph clusterlegend {{ graph [class="module" style="filled,rounded" {colours("cluster")} labeljust=c '
+               f'label="|grad| {scale.low:.1e} … {scale.high:.1e}, log"] legend [class="legend" shape=box style=striped '
+               f'label="" width=1.9 fillcolor="{stripes}" color="#808080"] }}')
+    yield from _edges(scene, options, lit, theme)
+
+
+def _edges(scene: Scene, options: Any, lit: set[str], theme: Any) -> Iterator[str]:
+    """An arrow for each use, one from each operation to its result, and dashed ones back."""
+    circles = {node.id for node in scene.nodes if node.symbol and options.operations == "nodes"}
+    start = options.prefix
+
+    def arrow(source: str, target: str, id: str, kind: str, role: str, text: str = "", more: str = "") -> str:
+        colours = f' color="{theme[role][1]}" fontcolor="{theme[role][2]}"' if role != "edge" else ""
+        label = f" label={quoted(visible(text))}" if text else ""
+        return f'{source} -> {target} [id="{start}{id}" class="{kind} {role}"{label}{colours}{more}]'
+
+    for node in scene.nodes:
+        if node.id in circles:
+            role = "lit" if node.id in lit else "dim" if options.path else "edge"
+            yield arrow(f"{node.id}op", node.id, f"r{node.id[1:]}", "result", role)
+            if options.passes == "both" and node.grad is not None:
+                yield arrow(f"{node.id}op", node.id, f"s{node.id[1:]}", "backward", "back", more=_BACK)
+    for edge in scene.edges:
+        role = "lit" if edge.id in lit else "dim" if options.path else "edge"
+        target = f"{edge.target}op" if edge.target in circles else edge.target
+        text = edge_text(edge, options) if role != "dim" else ""
+        yield arrow(edge.source, target, edge.id, "use", role, text, " penwidth=2.2" if role == "lit" else "")
+        if options.passes == "both" and (edge.local is not None or edge.product is not None):
+            yield arrow(edge.source, target, f"b{edge.id[1:]}", "backward", "back", edge.product_text, _BACK)
+
+
+def edge_text(edge: Edge, options: Any) -> str:
+    """What stands on an arrow: the local derivative, or the chain rule spelled out."""
+    count = f"× {edge.size}" if edge.size > 1 else ""
+    if options.edges is None:
+        return count
+    if options.edges == "local" or not edge.product_text:
+        return count or edge.formula or edge.local_text
+    if options.edges == "upstream":
+        return count or edge.upstream_text
+    chain = f"{edge.local_text} · {edge.upstream_text} = " if edge.local_text else ""
+    return count or f"{edge.formula}\n" * bool(edge.formula) + chain + edge.product_text
+
+
+_BACK = " dir=back style=dashed"
