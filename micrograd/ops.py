@@ -171,7 +171,7 @@ clamp_min = binary("clamp_min", lambda x, low: maximum(x, low), lambda g, x, low
 clamp_max = binary("clamp_max", lambda x, high: minimum(x, high), lambda g, x, high, y: where(x <= high, g, 0.0),
                    lambda g, x, high, y: where(x > high, g, 0.0))
 abs = unary("abs", abs, lambda g, x, y: g * sign(x))
-sign = unary("sign", lambda x: float((x > 0) - (x < 0)), lambda g, x, y: where(equal(x, x), 0.0, 0.0),
+sign = unary("sign", lambda x: float((x > 0) - (x < 0)), lambda g, x, y: 0.0 * sign(g),
              array=lambda np, x: np.nan_to_num(np.sign(x), copy=False, nan=0.0))
 
 # exponentials, logarithms, roots

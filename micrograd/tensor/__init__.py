@@ -1,0 +1,26 @@
+"""The same graph, the same rules, on whole arrays: a node holds a batch instead of a number.
+
+Elementwise operations are those of `ops.py`, unchanged. What is new is what arrays can do besides:
+multiply as matrices, add up along an axis, change their form, pick entries. Each such operation is a
+line or a few below: its value, and for each input what it receives of a gradient `g`. The rules are written
+in operations of this file, so they work on arrays and, for derivatives of derivatives, on Tensors.
+
+Broadcasting is an operation of its own (`broadcast_to`, whose gradient is a sum), put in where it is
+needed, so that no rule has to know of it. NumPy's warnings about overflow are silenced where an operation
+can make inf or nan of ordinary numbers (exp, log, /, ...); + - * and relu leave them as they are, since
+silencing would cost as much as the operation.
+"""
+
+from micrograd.tensor.arrays import (
+    amax, amin, cat, cumsum, dot, einsum, expand, flatten, gather, generator, log_softmax, logsumexp, manual_seed, matmul, max,
+    mean, min, norm, outer, permute, prod, softmax, split, squeeze, stack, std, sum, swapaxes, take, tril, triu, unsqueeze, var,
+)
+from micrograd.tensor.kernels import cross_entropy, layer_norm
+from micrograd.tensor.node import ARRAY, Tensor, broadcast_to, reshape
+
+__all__ = [
+    "ARRAY", "Tensor", "amax", "amin", "broadcast_to", "cat", "cross_entropy", "cumsum", "dot", "einsum", "expand", "flatten",
+    "gather", "generator", "layer_norm", "log_softmax", "logsumexp", "manual_seed", "matmul", "max", "mean", "min", "norm", "outer",
+    "permute", "prod", "reshape", "softmax", "split", "squeeze", "stack", "std", "sum", "swapaxes", "take", "tril", "triu",
+    "unsqueeze", "var",
+]

@@ -1,0 +1,430 @@
+"""What arrays can do besides: multiply as matrices, add up, change form, pick entries. One line each."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from micrograd import ops
+from micrograd.engine import Value, prepare
+from micrograd.ops import Operation
+from micrograd.tensor.node import (
+    ARRAY_FUNCTIONS,
+    Call,
+    Tensor,
+    array_op,
+    axes_of,
+    broadcast_to,
+    call,
+    connect,
+    data_of,
+    kept,
+    lift,
+    ndarray,
+    reshape,
+    sum_op,
+)
+
+
+def _scatter_values(g: ndarray, index: Any, shape: tuple) -> ndarray:
+    y = np.zeros(shape, g.dtype)
+    if all(isinstance(k, (int, slice, type(None), type(...))) for k in (index if isinstance(index, tuple) else (index,))):
+        y[index] = g
+    else:
+        np.add.at(y, index, g)                              # entries that were picked twice add up
+    return y
+
+
+def _scatter_along(g: ndarray, dim: int, index: ndarray, shape: tuple) -> ndarray:
+    y = np.zeros(shape, g.dtype)
+    places = list(np.indices(index.shape, sparse=True))
+    places[dim] = index
+    np.add.at(y, tuple(places), g)
+    return y
+
+
+def _share(x: Any, y: Any) -> ndarray:
+    """For each entry its share of the gradient of an extremum y: ties share evenly."""
+    x, y = data_of(x), data_of(y)
+    mask = (x == y) | (x != x)
+    return mask / np.asarray(mask.sum(tuple(k for k, n in enumerate(y.shape) if n == 1), keepdims=True), x.dtype)
+
+
+def _exp_shifted(x: ndarray, axis: Any) -> tuple[ndarray, ndarray, ndarray]:
+    """exp(x - max), its sum, and max, along an axis; a max that is not finite is taken as 0."""
+    top = x.max(axis, keepdims=True, initial=None if x.size else 0.0)
+    top = np.where(np.isfinite(top), top, x.dtype.type(0))
+    e = np.exp(x - top)
+    return e, e.sum(axis, keepdims=True), top
+
+
+@np.errstate(all="ignore")
+def _logsumexp_values(x: ndarray, axis: Any) -> ndarray:
+    _, total, top = _exp_shifted(x, axis)
+    return np.log(total) + top
+
+
+@np.errstate(all="ignore")
+def _softmax_values(x: ndarray, axis: Any) -> ndarray:
+    e, total, _ = _exp_shifted(x, axis)
+    e /= total
+    return e
+
+
+@np.errstate(all="ignore")
+def _log_softmax_values(x: ndarray, axis: Any) -> ndarray:
+    _, total, top = _exp_shifted(x, axis)
+    y = x - top
+    y -= np.log(total)
+    return y
+
+
+# the table of array operations: value, then what each input receives
+_permute = array_op("permute", lambda x, dims: x.transpose(dims),
+                     lambda g, x, y, dims: permute(g, tuple(dims.index(k) for k in range(len(dims)))))
+_swapaxes = array_op("swapaxes", lambda x, a, b: x.swapaxes(a, b), lambda g, x, y, a, b: swapaxes(g, a, b))
+_index = array_op("index", lambda x, index: x[index],
+                   lambda g, x, y, index: call(_scatter, g, parameters=(index, x.shape)))
+_scatter = array_op("scatter", _scatter_values, lambda g, x, y, index, shape: index_(g, index))
+_gather = array_op("gather", lambda x, dim, index: np.take_along_axis(x, index, dim),
+                    lambda g, x, y, dim, index: call(_scatter_add, g, parameters=(dim, index, x.shape)))
+_scatter_add = array_op("scatter_add", _scatter_along, lambda g, x, y, dim, index, shape: gather(g, dim, index))
+_matmul = array_op("matmul", np.matmul, lambda g, a, b, y: matmul(g, swapaxes(b, -1, -2)),
+                    lambda g, a, b, y: matmul(swapaxes(a, -1, -2), g))
+_cumsum = array_op("cumsum", lambda x, axis: x.cumsum(axis),
+                    lambda g, x, y, axis: _reversed(call(_cumsum, _reversed(g, axis), parameters=(axis,)), axis))
+_tril = array_op("tril", np.tril, lambda g, x, y, k: tril(g, k))
+_triu = array_op("triu", np.triu, lambda g, x, y, k: triu(g, k))
+_max = array_op("max", lambda x, axis: np.maximum.reduce(x, axis, keepdims=True), lambda g, x, y, axis: g * _share(x, y),
+                 curved=True)
+_min = array_op("min", lambda x, axis: np.minimum.reduce(x, axis, keepdims=True), lambda g, x, y, axis: g * _share(x, y),
+                 curved=True)
+_logsumexp = array_op("logsumexp", _logsumexp_values, lambda g, x, y, axis: g * ops.exp(x - y), curved=True)
+_softmax = array_op("softmax", _softmax_values, lambda g, x, y, axis: y * (g - sum(g * y, axis, True)), curved=True)
+_log_softmax = array_op("log_softmax", _log_softmax_values, lambda g, x, y, axis: g - ops.exp(y) * sum(g, axis, True),
+                         curved=True)
+# a square root whose derivative at 0 is 0: for lengths and deviations, where PyTorch has it so
+_length = prepare(Operation("sqrt", "sqrt", math.sqrt, (
+    lambda g, x, y: ops.where(ops.equal(y, 0), 0.0, g / ops.where(ops.equal(y, 0), 1.0, y) * 0.5),)))
+def permute(x: Any, dims: Sequence[int]) -> Any:
+    """The axes in another order."""
+    return call(_permute, x, parameters=(tuple(k % len(x.shape) for k in dims),))
+
+
+def swapaxes(x: Any, a: int, b: int) -> Any:
+    """Two axes exchanged."""
+    return call(_swapaxes, x, parameters=(a, b))
+
+
+def squeeze(x: Any, dim: Any = None) -> Any:
+    """Without axes of length 1: all of them, or those named if they are."""
+    axes = axes_of(x, dim, None) or range(x.ndim) if dim is None else axes_of(x, dim, None)
+    return reshape(x, tuple(n for k, n in enumerate(x.shape) if not (n == 1 and k in axes)))
+
+
+def unsqueeze(x: Any, dim: int) -> Any:
+    """With a new axis of length 1 at `dim`."""
+    dim = dim % (x.ndim + 1)
+    return reshape(x, (*x.shape[:dim], 1, *x.shape[dim:]))
+
+
+def expand(x: Any, shape: Sequence[int]) -> Any:
+    """As `broadcast_to`; -1 keeps a length."""
+    lead = len(shape) - x.ndim
+    return broadcast_to(x, tuple(x.shape[k - lead] if n == -1 else n for k, n in enumerate(shape)))
+
+
+def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """Axes start_dim to end_dim as one."""
+    start, end = start_dim % builtins.max(x.ndim, 1), end_dim % builtins.max(x.ndim, 1)
+    return reshape(x, (*x.shape[:start], math.prod(x.shape[start:end + 1]), *x.shape[end + 1:]))
+
+
+def index_(x: Any, index: Any) -> Any:
+    """x[index]: ints, slices, None, ..., masks and integer arrays; entries picked twice get both gradients."""
+    parts = index if isinstance(index, tuple) else (index,)
+    parts = tuple(np.asarray(data_of(k)) if isinstance(k, (Value, list)) else k for k in parts)
+    return call(_index, x, parameters=(parts if isinstance(index, tuple) else parts[0],))
+
+
+def _reversed(x: Any, axis: int) -> Any:
+    return index_(x, (slice(None),) * axis + (slice(None, None, -1),))
+
+
+def gather(x: Any, dim: int, index: Any) -> Any:
+    """Along `dim`, the entries that `index` names: y[i][j] = x[index[i][j]][j] for dim 0."""
+    return call(_gather, x, parameters=(dim % x.ndim, np.asarray(data_of(index))))
+
+
+def take(x: Any, index: Any) -> Any:
+    """The entries of flattened x that `index` names, in the shape of `index`."""
+    return index_(reshape(x, (-1,)), np.asarray(data_of(index)))
+
+
+def tril(x: Any, diagonal: int = 0) -> Any:
+    """The lower triangle, zeros elsewhere."""
+    return call(_tril, x, parameters=(diagonal,))
+
+
+def triu(x: Any, diagonal: int = 0) -> Any:
+    """The upper triangle, zeros elsewhere."""
+    return call(_triu, x, parameters=(diagonal,))
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """Products of rows and columns: (n, k) @ (k, m) -> (n, m); also vectors, and batches, which broadcast.
+
+        dA = dY Bᵀ,   dB = Aᵀ dY
+
+    >>> A, B = Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]])
+    >>> (A @ B).backward(); A.grad, B.grad
+    (array([[3., 4.]]), array([[1.],
+           [2.]]))
+    """
+    m, n = len(a.shape), len(b.shape)
+    if m == 2 == n and a.shape[1] == b.shape[0]:
+        return call(_matmul, a, b)
+    if not m or not n or a.shape[-1] != b.shape[builtins.max(n - 2, 0)]:
+        raise ValueError(f"matmul cannot multiply the shapes {a.shape} and {b.shape}: "
+                         "the last axis of the first must be as long as the last but one of the second")
+    if m == 1 or n == 1:
+        y = matmul(a if m > 1 else reshape(a, (1, *a.shape)), b if n > 1 else reshape(b, (*b.shape, 1)))
+        return reshape(y, tuple(k for k in (y.shape[:-2] + y.shape[-2:-1] * (m > 1) + y.shape[-1:] * (n > 1))))
+    if n == 2:                                                  # one matrix for the whole batch: one large product
+        return reshape(call(_matmul, reshape(a, (-1, a.shape[-1])), b), (*a.shape[:-1], b.shape[1]))
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return call(_matmul, broadcast_to(a, (*batch, *a.shape[-2:])), broadcast_to(b, (*batch, *b.shape[-2:])))
+
+
+def sum(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The sum of all entries, or along axes."""
+    return call(sum_op, x, parameters=(axes_of(x, dim, axis), keepdim or keepdims))
+
+
+def mean(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The mean of all entries, or along axes."""
+    total = sum(x, dim, keepdim, axis=axis, keepdims=keepdims)
+    return total / _count(x, total)
+
+
+def _count(x: Any, total: Any) -> float:
+    """How many entries of x went into each of a reduction."""
+    return x.size / total.size if total.size else math.nan
+
+
+def var(x: Any, dim: Any = None, correction: float = 1, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
+        unbiased: bool | None = None) -> Any:
+    """The mean squared deviation from the mean, over n - correction; `unbiased=False` means correction=0."""
+    correction = correction if unbiased is None else int(unbiased)
+    middle = mean(x, dim, True, axis=axis)
+    squares = sum(ops.mul(x - middle, x - middle), dim, keepdim or keepdims, axis=axis)
+    return squares / builtins.max(_count(x, middle) - correction, 0.0)
+
+
+def std(x: Any, dim: Any = None, correction: float = 1, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
+        unbiased: bool | None = None) -> Any:
+    """The square root of `var`; its gradient is 0 where nothing deviates."""
+    return _length(var(x, dim, correction, keepdim, axis=axis, keepdims=keepdims, unbiased=unbiased))
+
+
+def norm(x: Any, p: float = 2, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """(sum |x|^p)^(1/p), and the largest |x| for p = inf; its gradient at the zero vector is 0."""
+    if p == 2:
+        return _length(sum(x * x, dim, keepdim or keepdims, axis=axis))
+    if p == math.inf:
+        return max(ops.abs(x), dim, keepdim or keepdims, axis=axis)
+    if p == 1:
+        return sum(ops.abs(x), dim, keepdim or keepdims, axis=axis)
+    return sum(ops.abs(x) ** p, dim, keepdim or keepdims, axis=axis) ** (1 / p)
+
+
+def _extremum(op: Operation, x: Any, dim: Any, keepdim: bool, axis: Any) -> Any:
+    axes = axes_of(x, dim, axis)
+    y = call(op, x, parameters=(axes,))
+    return y if keepdim else reshape(y, tuple(n for k, n in enumerate(x.shape) if axes is not None and k not in axes))
+
+
+def max(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The largest entry of all, or along axes (no indices: see argmax); a tie shares the gradient evenly."""
+    return _extremum(_max, x, dim, keepdim or keepdims, axis)
+
+
+def min(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The smallest entry of all, or along axes; a tie shares the gradient evenly."""
+    return _extremum(_min, x, dim, keepdim or keepdims, axis)
+
+
+def prod(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The product of all entries, or along axes, by halves, so that zeros need no division."""
+    axes = axes_of(x, dim, axis)
+    axes = tuple(range(x.ndim)) if axes is None else axes
+    rest = tuple(k for k in range(x.ndim) if k not in axes)
+    y = reshape(permute(x, axes + rest), (math.prod(x.shape[k] for k in axes), *(x.shape[k] for k in rest)))
+    if not y.shape[0]:
+        y = Tensor(np.ones((1, *y.shape[1:]), x.dtype), requires_grad=False)
+    while y.shape[0] > 1:
+        half = y.shape[0] // 2
+        pairs = y[:half] * y[half:2 * half]
+        y = pairs if y.shape[0] == 2 * half else cat([pairs, y[2 * half:]])
+    return reshape(y[0], kept(x, axes) if keepdim or keepdims else tuple(x.shape[k] for k in rest))
+
+
+def cumsum(x: Any, dim: int = 0, *, axis: Any = None) -> Any:
+    """Running sums along an axis."""
+    return call(_cumsum, x, parameters=(axes_of(x, dim if axis is None else axis, None)[0],))
+
+
+def logsumexp(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """log(sum(exp(x))), shifted by the maximum so that it cannot overflow."""
+    axes = axes_of(x, dim, axis)
+    y = call(_logsumexp, x, parameters=(axes,))
+    return y if keepdim or keepdims else reshape(y, tuple(n for k, n in enumerate(x.shape) if axes is not None and k not in axes))
+
+
+def softmax(x: Any, dim: int = -1, *, axis: Any = None) -> Any:
+    """exp(x) over its sum along an axis, shifted by the maximum of each row."""
+    return call(_softmax, x, parameters=(axes_of(x, dim if axis is None else axis, None),))
+
+
+def log_softmax(x: Any, dim: int = -1, *, axis: Any = None) -> Any:
+    """log(softmax(x)), without the detour that would lose its digits."""
+    return call(_log_softmax, x, parameters=(axes_of(x, dim if axis is None else axis, None),))
+
+
+def cat(tensors: Sequence, dim: int = 0, *, axis: int | None = None) -> Any:
+    """Tensors joined along an axis; each receives its own part of the gradient."""
+    dim = dim if axis is None else axis
+    arrays = [np.asarray(data_of(x)) for x in tensors]
+    if not arrays:
+        raise ValueError("cat needs at least one tensor, got none")
+    y = np.concatenate(arrays, dim)
+    dim %= y.ndim
+    ends = np.cumsum([a.shape[dim] for a in arrays]).tolist()
+    parts = [(slice(None),) * dim + (slice(end - a.shape[dim], end),) for a, end in zip(arrays, ends)]
+    op = Operation("cat", "cat", lambda *xs: cat([data_of(x) for x in xs], dim), tuple(
+        lambda g, *xs, part=part: index_(g, part) for part in parts))
+    if not any(isinstance(x, Value) for x in tensors):
+        return y
+    nodes = [x if isinstance(x, Value) else Tensor(x, requires_grad=False) for x in tensors]
+    return connect(op, y, nodes, lambda reached: _Joined(op, reached, (dim,)))
+
+
+class _Joined(Call):
+    """The flow of cat: the tangents of the parts are joined as the parts were."""
+
+    __slots__ = ()
+
+    def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
+        return [(i, self.op.rules[i](g)) for i in self.reached]
+
+    def push(self, i: int, tangent: Any, inputs: Sequence, y: Any) -> Any:
+        return cat([tangent if k == i else np.zeros_like(data_of(x)) for k, x in enumerate(inputs)], *self.parameters)
+
+
+def stack(tensors: Sequence, dim: int = 0, *, axis: int | None = None) -> Any:
+    """Tensors of one shape, joined along a new axis."""
+    dim = dim if axis is None else axis
+    return cat([unsqueeze(x if isinstance(x, Tensor) else np.asarray(data_of(x)) if not isinstance(x, Value)
+                          else lift(x, np.zeros(())), dim) for x in tensors], dim)
+
+
+def split(x: Any, split_size: Any, dim: int = 0) -> tuple:
+    """x in pieces along an axis: of one size (the last may be smaller), or of the sizes in a list."""
+    n = x.shape[dim]
+    sizes = split_size if isinstance(split_size, (list, tuple)) else [
+        builtins.min(split_size, n - k) for k in range(0, n, split_size)]
+    if builtins.sum(sizes) != n:
+        raise ValueError(f"split sizes {list(sizes)} add up to {builtins.sum(sizes)}, the axis has length {n}")
+    lead = (slice(None),) * (dim % x.ndim)
+    return tuple(index_(x, (*lead, slice(builtins.sum(sizes[:k]), builtins.sum(sizes[:k + 1])))) for k in range(len(sizes)))
+
+
+def outer(a: Any, b: Any) -> Any:
+    """Every entry of a times every entry of b: (n), (m) -> (n, m)."""
+    return reshape(a, (-1, 1)) * reshape(b, (1, -1))
+
+
+def dot(a: Any, b: Any) -> Any:
+    """The sum of products of two vectors."""
+    return matmul(a, b)
+
+
+def einsum(equation: str, *inputs: Any) -> Any:
+    """Sums of products, written with letters: `einsum("ij,jk->ik", A, B)` is a matrix product.
+
+    Source: numpy.einsum. No letter may be repeated within one operand, and "..." is not taken.
+    """
+    left, arrow, out = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if not arrow:
+        out = "".join(sorted(c for c in set(left) - {","} if left.count(c) == 1))
+    if "." in equation or len(terms) != len(inputs) or any(len(set(t)) != len(t) for t in (*terms, out)):
+        raise ValueError(f"einsum takes one term of distinct letters for each of the {len(inputs)} operands, got {equation!r}")
+    lengths = {c: n for t, x in zip(terms, inputs) for c, n in zip(t, x.shape)}
+
+    def rule(i: int) -> Callable:
+        def back(g: Any, *xs: Any) -> Any:
+            others = [(t, x) for k, (t, x) in enumerate(zip(terms, xs)) if k != i]
+            known = set(out).union(*(t for t, _ in others))
+            here = "".join(c for c in terms[i] if c in known)       # a letter that stands alone was summed: copies
+            part = einsum(",".join([out, *(t for t, _ in others)]) + "->" + here, g, *(x for _, x in others))
+            kept = reshape(part, tuple(lengths[c] if c in known else 1 for c in terms[i]))
+            return broadcast_to(kept, tuple(lengths[c] for c in terms[i]))
+        return back
+
+    op = Operation("einsum", "einsum", lambda *xs: np.einsum(f"{left}->{out}", *xs), tuple(rule(i) for i in range(len(terms))))
+    return call(op, *inputs)
+
+
+def spread(x: tuple) -> tuple:
+    """f(1, 2) and f((1, 2)) mean the same."""
+    return tuple(x[0]) if len(x) == 1 and isinstance(x[0], (tuple, list)) else x
+
+
+def _transpose(x: Any, *dims: Any) -> Any:
+    """With two dims these are swapped, as in PyTorch; without, or with all, as NumPy's transpose."""
+    dims = spread(dims)
+    return swapaxes(x, *dims) if len(dims) == 2 != x.ndim else permute(x, dims or range(x.ndim)[::-1])
+
+
+amax, amin = max, min
+for _function in (matmul, sum, mean, prod, var, std, max, min, logsumexp, softmax, log_softmax, norm, cumsum, gather, take, tril,
+                  triu, outer, dot, swapaxes, split, squeeze, unsqueeze, flatten, cat, stack, einsum, reshape, broadcast_to):
+    ARRAY_FUNCTIONS[_function.__name__] = _function
+    if _function not in (cat, stack, einsum):
+        setattr(Tensor, _function.__name__, _function)
+for _name, _method in {
+    "amax": max, "amin": min, "transpose": _transpose, "__getitem__": index_, "__matmul__": matmul,
+    "__rmatmul__": lambda self, other: matmul(other, self),
+    "reshape": lambda self, *shape: reshape(self, spread(shape)),
+    "view": lambda self, *shape: reshape(self, spread(shape)),
+    "permute": lambda self, *dims: permute(self, spread(dims)),
+    "broadcast_to": lambda self, *shape: broadcast_to(self, spread(shape)),
+    "expand": lambda self, *shape: expand(self, spread(shape)),
+    "argmax": lambda self, dim=None, *, axis=None: self.data.argmax(dim if axis is None else axis),
+    "argmin": lambda self, dim=None, *, axis=None: self.data.argmin(dim if axis is None else axis),
+    "T": property(lambda self: _transpose(self), doc="All axes in reverse order."),
+    "mT": property(lambda self: swapaxes(self, -1, -2), doc="The last two axes swapped."),
+}.items():
+    setattr(Tensor, _name, _method)
+
+
+# --------------------------------------------------------------------------------- random numbers
+_generator = np.random.default_rng()
+
+
+def generator() -> np.random.Generator:
+    """The random numbers of dropout and of initial weights."""
+    return _generator
+
+
+def manual_seed(seed: int) -> None:
+    """Start the random numbers of this package, and those of Python's `random`, from a seed."""
+    import random
+    global _generator
+    random.seed(seed)
+    _generator = np.random.default_rng(seed)

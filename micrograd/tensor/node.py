@@ -1,0 +1,409 @@
+"""A node that holds an array: recording, broadcasting, and the end of the way back."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import opcode
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from micrograd import engine, ops
+from micrograd.engine import Flow, Value, constant, nothing, prepare, thread, variable
+from micrograd.ops import TABLE, Operation, add, mul
+
+_new = object.__new__
+ndarray = np.ndarray
+_WILD = {"exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "div", "pow"}
+
+
+def kernel(op: Operation) -> Callable:
+    """The function of an elementwise operation on arrays."""
+    if op.kernel is None:
+        op.on_arrays(*[np.ones(1)] * len(op.rules))
+        if op.name in _WILD or op.kernel is op.forward and op not in (add, mul, TABLE["sub"], TABLE["neg"]):
+            op.kernel = np.errstate(all="ignore")(op.kernel)
+    return op.kernel
+
+
+def as_array(data: Any, requires_grad: bool) -> ndarray:
+    """An array of our own with the data: float32 and float64 stay, all else that can be becomes float64."""
+    if isinstance(data, Value):
+        data = data.data
+    try:
+        array = np.array(data)
+    except ValueError as error:
+        raise TypeError(f"a Tensor needs a regular array, and these lists are ragged: {error}") from None
+    if array.dtype in (np.float64, np.float32) or array.dtype.kind in "iub" and not requires_grad:
+        return array
+    if array.dtype.kind not in "iubf":
+        raise TypeError(f"a Tensor holds real numbers, got dtype {array.dtype} from {type(data).__name__} {data!r:.60}; "
+                        "join Tensors with stack or cat")
+    return array.astype(np.float64)
+
+
+def record(data: Any, flow: Flow, left: Any, right: Any = None) -> Tensor:
+    """A new inner node; what a reduction gives as a NumPy scalar becomes an array again."""
+    node = _new(Tensor)
+    node.data = data if data.__class__ is ndarray else np.asarray(data)
+    node.grad = None
+    node.flow = flow
+    node._left = left
+    node._right = right
+    node._extra = None
+    return node
+
+
+_passes = threading.local()         # the gradients that leaves took over in this pass: no two may share one
+
+
+class Tensor(Value):
+    """An array that remembers how it was made: `Value` for batches.
+
+    Args:
+        data: an array or nested lists of numbers, copied. float32 and float64 are kept; everything else
+            becomes float64, unless requires_grad=False allows integers and bools to stay.
+        label, requires_grad: as for Value.
+
+    Unlike a Value it is made for training: `.grad` is None until a gradient arrives, inner nodes drop
+    theirs unless `retain_grad()` was called, and `backward()` frees the graph unless retain_graph=True.
+
+    >>> X, W = Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=False), Tensor([[1.0], [-1.0]])
+    >>> loss = (X @ W).tanh().sum()
+    >>> loss.backward()
+    >>> loss.item(), W.grad.ravel()
+    (-1.5231883119115297, array([1.67989737, 2.51984605]))
+    """
+
+    __slots__ = ()
+    rank = 1
+    _retains_graph = False
+
+    def __init__(self, data: Any, _children: Sequence = (), _op: str = "", label: str = "",
+                 requires_grad: bool = True) -> None:
+        super().__init__(0.0, _children, _op, label, requires_grad)
+        self.data = as_array(data, requires_grad)
+        self.grad = None
+
+    # ------------------------------------------------------------------------- recording
+    def unary(self, op: Operation) -> Tensor:
+        if engine._ordinary and self.flow is not constant:
+            return record((op.kernel or kernel(op))(self.data), op.both or prepare(op).both, self)
+        return Tensor.apply_to(op, (self,))
+
+    def binary(self, op: Operation, other: Any) -> Any:
+        kind = other.__class__
+        if engine._ordinary and self.flow is not constant:
+            if kind is float or kind is int:
+                return record((op.kernel or kernel(op))(self.data, other), op.first or prepare(op).first, self, float(other))
+            if kind is Tensor and other.flow is not constant and self.data.shape == other.data.shape:
+                return record((op.kernel or kernel(op))(self.data, other.data), op.both or prepare(op).both, self, other)
+        return Tensor.apply_to(op, (self, other))
+
+    def reflected(self, op: Operation, other: Any) -> Any:
+        if engine._ordinary and self.flow is not constant and (other.__class__ is float or other.__class__ is int):
+            return record((op.kernel or kernel(op))(other, self.data), op.second or prepare(op).second, float(other), self)
+        return Tensor.apply_to(op, (other, self))
+
+    __add__ = lambda self, other: self.binary(add, other)       # noqa: E731  (Value's are for numbers)
+    __mul__ = lambda self, other: self.binary(mul, other)       # noqa: E731
+
+    def apply(self, op: Operation, *inputs: Any) -> Any:
+        """Record an operation of the table on `inputs`, in general."""
+        return Tensor.apply_to(op, inputs)
+
+    @staticmethod
+    def apply_to(op: Operation | None, inputs: Sequence) -> Any:
+        """Record `op` on floats, arrays, Values and Tensors; broadcast what wants a gradient."""
+        if op is None:
+            return Tensor(inputs[0])
+        nodes = [operand(x, op) for x in inputs]
+        datas = [x.data if isinstance(x, Value) else x for x in nodes]
+        try:
+            y = (op.kernel or kernel(op))(*datas)
+        except ValueError:
+            raise ValueError(f"{op.name} cannot broadcast arrays of the shapes "
+                             f"{' and '.join(str(np.shape(d)) for d in datas)}") from None
+        if not any(op.rules):
+            return y
+        y = np.asarray(y)
+        for i, x in enumerate(nodes):
+            if isinstance(x, Value) and x.flow is not constant and op.rules[i] and np.shape(datas[i]) != y.shape:
+                nodes[i] = broadcast_to(x, y.shape) if x.rank else lift(x, y)
+        return connect(op, y, nodes, lambda reached: (
+            prepare(op).both if len(reached) == len(nodes) < 3 else Flow(op, *reached)))
+
+    # --------------------------------------------------------------------------- reading
+    shape = property(lambda self: self.data.shape, doc="The lengths of the axes.")
+    dtype = property(lambda self: self.data.dtype, doc="float64, float32, or an integer or bool type of a constant.")
+    ndim = property(lambda self: self.data.ndim, doc="The number of axes.")
+    size = property(lambda self: self.data.size, doc="The number of entries.")
+
+    def numpy(self) -> ndarray:
+        """A copy of the data, for a Tensor that requires no gradient."""
+        return np.array(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
+        if self.requires_grad:
+            raise TypeError("turning a Tensor that requires a gradient into an array would lose the gradient; "
+                            "use t.detach() or t.data, or the function of this package (micrograd.where, t.sum(), ...)")
+        return np.array(self.data, dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        name = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "negative": "neg", "power": "pow",
+                "arctan": "atan", "absolute": "abs"}.get(ufunc.__name__, ufunc.__name__)
+        if method == "__call__" and not keywords and (name in TABLE or ufunc is np.matmul):
+            return TABLE[name](*inputs) if name in TABLE else ARRAY_FUNCTIONS["matmul"](*inputs)
+        if method == "__call__" and not keywords and ufunc.__name__ in ("less", "greater", "less_equal", "greater_equal"):
+            return ufunc(*(x.data if isinstance(x, Value) else x for x in inputs))
+        raise TypeError(f"numpy.{ufunc.__name__} ({method}) cannot record a gradient; use an operation of Tensor, "
+                        "or t.detach() for plain numbers")
+
+    def __array_function__(self, function: Any, types: Any, inputs: tuple, keywords: dict) -> Any:
+        name = {"concatenate": "cat", "amax": "max", "amin": "min"}.get(function.__name__, function.__name__)
+        if name in NUMPY_NAMES:
+            return (ARRAY_FUNCTIONS.get(name) or TABLE[name])(*inputs, **keywords)
+        raise TypeError(f"numpy.{function.__name__} cannot record a gradient; use an operation of Tensor "
+                        f"({', '.join(sorted(NUMPY_NAMES))} are passed on to it), or t.detach() for plain numbers")
+
+    def __len__(self) -> int:
+        if not self.data.ndim:
+            raise TypeError("a Tensor without axes has no length")
+        return len(self.data)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool: return bool(self.data)          # of more than one entry NumPy raises
+    def __int__(self) -> int: return int(self.item())
+    def __format__(self, spec: str) -> str: return format(self.item(), spec) if spec else str(self)
+    def __round__(self, digits: int | None = None) -> Any: return round(self.item(), digits)
+
+    def __float__(self) -> float:
+        caller = sys._getframe(1)               # `array[0] = t` asks for a float, and would lose the gradient silently
+        if self.requires_grad and caller.f_code.co_code[caller.f_lasti] == opcode.opmap["STORE_SUBSCR"]:
+            self.__array__()
+        return float(self.item())
+
+    def item(self) -> float:
+        """The one entry, as a Python number."""
+        if self.data.size != 1:
+            raise ValueError(f"only a Tensor of one entry is a number, this one has the shape {self.data.shape}")
+        return self.data.item()
+
+    def detach(self) -> Tensor:
+        """A copy of the data as a constant."""
+        return Tensor(self.data, requires_grad=False)
+
+    def __repr__(self) -> str:
+        label = f", label={self.label!r}" if self.label else ""
+        grad = "" if self.requires_grad else ", requires_grad=False"
+        return f"Tensor({np.array2string(self.data, separator=', ', prefix='Tensor(', threshold=100)}{label}{grad})"
+
+    # -------------------------------------------------------------------------- backward
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
+        """As `Value.backward`; of more than one entry, `gradient` must be given, in the shape of the data."""
+        with np.errstate(all="ignore"):
+            super().backward(gradient, retain_graph, create_graph)
+
+    def seed(self, gradient: Any = None, create_graph: bool = False) -> Any:
+        _passes.given = set()
+        if gradient is None:
+            if self.data.size != 1:
+                raise RuntimeError(f"backward needs a gradient for a result of shape {self.data.shape}: only of one number "
+                                   "is the derivative 1; reduce it to a loss (.sum(), .mean()) or pass gradient=")
+            gradient = np.ones(self.data.shape)
+        data = np.array(gradient.data if isinstance(gradient, Value) else gradient, self.data.dtype)
+        if data.shape != self.data.shape:
+            raise RuntimeError(f"the gradient must have the shape of the result, {self.data.shape}; got {data.shape}")
+        if self.flow is constant:
+            return super().seed(1.0)                            # raises
+        gradient = gradient if isinstance(gradient, Value) else Tensor(data, requires_grad=False)
+        return gradient if create_graph else data
+
+    def finisher(self, retain_graph: bool) -> Callable[[Value], None]:
+        def finish(node: Value) -> None:
+            if node.rank:
+                node.grad = node.own(node.grad) if node._extra and node._extra.get("retain") else None
+            if not retain_graph:
+                node.free()
+        return finish
+
+    def own(self, gradient: Any) -> Any:
+        """The gradient in this node's dtype, in memory that nothing else looks at."""
+        if isinstance(gradient, Value) or gradient is nothing or gradient is None:
+            return gradient
+        data = self.data
+        if gradient.__class__ is not ndarray or gradient.shape != data.shape:
+            gradient = np.array(np.broadcast_to(gradient, data.shape), data.dtype)
+        elif gradient.dtype != data.dtype:
+            gradient = gradient.astype(data.dtype)
+        elif gradient.base is not None or id(gradient) in _passes.given:
+            gradient = gradient.copy()
+        _passes.given.add(id(gradient))
+        return gradient
+
+    def receive(self, old: Any) -> None:
+        if self.flow is variable:
+            self.grad = self.own(self.grad)
+        super().receive(old)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        self.grad = None if set_to_none else np.zeros_like(self.data)
+
+    def in_place(self, op: Operation, other: Any) -> Any:
+        if self.is_leaf and self.requires_grad and thread.recording:
+            raise RuntimeError("a leaf that requires a gradient cannot be changed in place while recording; "
+                               "update under no_grad(), or change t.data")
+        if thread.recording or not self.is_leaf:
+            return self.binary(op, other)
+        self.data = np.asarray(op(self.data, other.data if isinstance(other, Value) else other))
+        return self
+
+def operand(x: Any, op: Operation) -> Any:
+    """What may stand in an operation: a node, a float, or an array, which becomes a constant node."""
+    if isinstance(x, Value):
+        return x
+    if getattr(x, "ndim", 0) or isinstance(x, list):
+        return Tensor(x, requires_grad=False)
+    return ops.number(x, op.name)
+
+
+def connect(op: Operation, y: ndarray, nodes: list, flow_for: Callable[[list], Flow]) -> Any:
+    """The node of a result, connected to its inputs where a gradient may pass; else a constant."""
+    reached = [i for i, x in enumerate(nodes) if isinstance(x, Value) and x.flow is not constant and op.rules[i]]
+    if not reached or not thread.recording:
+        return record(y, constant, None)
+    node = record(y, flow_for(reached), *(nodes if len(nodes) == 2 else (nodes[0] if len(nodes) == 1 else tuple(nodes), None)))
+    if thread.observer is not None:
+        thread.observer.made(node)
+    return node
+
+
+# --------------------------------------------------------------------- operations on whole arrays
+ARRAY: dict[str, Operation] = {}                    # the table of array operations
+ARRAY_FUNCTIONS: dict[str, Callable] = {}           # the functions that NumPy's and Tensor's methods lead to
+NUMPY_NAMES = ("sum", "mean", "prod", "max", "min", "where", "cat", "stack", "dot", "einsum", "outer", "tril", "triu", "cumsum",
+               "reshape", "squeeze", "broadcast_to", "swapaxes")
+
+
+class Call(Flow):
+    """The flow of one call of an array operation, with its parameters (axis, shape, index, ...)."""
+
+    __slots__ = ("parameters",)
+
+    def __init__(self, op: Operation, reached: Sequence[int], parameters: tuple) -> None:
+        self.op, self.reached, self.parameters = op, reached, parameters
+
+    def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
+        if g.__class__ is not ndarray and not isinstance(g, Value):
+            g = np.asarray(g)                                   # a number, where rules want to see a shape
+        return [(i, self.op.rules[i](g, *inputs, y, *self.parameters)) for i in self.reached]
+
+    def push(self, i: int, tangent: Any, inputs: Sequence, y: Any) -> Any:
+        if self.op.limit is not curved_op:                        # linear in each input: put the tangent in its place
+            return call(self.op, *inputs[:i], tangent, *inputs[i + 1:], parameters=self.parameters)
+        back = Tensor(np.ones_like(y.data))                     # else the transpose of the way back, which is linear in g
+        from micrograd.autograd import grad
+        return grad(self.op.rules[i](back, *inputs, y, *self.parameters), back, tangent, create_graph=True)[0]
+
+
+def curved_op(*inputs: Any) -> Any:
+    """Marks an array operation that is not linear in its inputs."""
+
+
+def array_op(name: str, forward: Callable, *rules: Callable | None, curved: bool = False) -> Operation:
+    """A line: the value on arrays, and what each input receives, both with the parameters at the end."""
+    ARRAY[name] = Operation(name, {"matmul": "@"}.get(name, name), forward, rules, limit=curved_op if curved else None)
+    return ARRAY[name]
+
+
+def call(op: Operation, *inputs: Any, parameters: tuple = ()) -> Any:
+    """Apply an array operation: on plain arrays give an array, on nodes record."""
+    for x in inputs:
+        if isinstance(x, Value):
+            break
+    else:
+        return op.forward(*inputs, *parameters)
+    nodes = [x if isinstance(x, Value) else Tensor(x, requires_grad=False) for x in inputs]
+    y = op.forward(*(x.data for x in nodes), *parameters)
+    return connect(op, y, nodes, lambda reached: Call(op, reached, parameters))
+
+
+def axes_of(x: Any, dim: Any, axis: Any) -> tuple[int, ...] | None:
+    """dim is PyTorch's word and axis NumPy's; None means all axes. As a tuple, counted from the front."""
+    if dim is not None and axis is not None:
+        raise TypeError("give dim or axis, not both: they mean the same")
+    axis = axis if dim is None else dim
+    if axis is None:
+        return None
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    for k in axes:
+        if not -x.ndim <= k < builtins.max(x.ndim, 1):
+            raise IndexError(f"axis {k} is out of range for the shape {x.shape}")
+    return tuple(k % builtins.max(x.ndim, 1) for k in axes)
+
+
+def kept(x: Any, axis: tuple | None) -> tuple[int, ...]:
+    """The shape of x with the reduced axes kept, of length 1."""
+    return tuple(1 if axis is None or k in axis else n for k, n in enumerate(x.shape))
+
+
+def restore(g: Any, x: Any, axis: tuple | None, keepdims: bool) -> Any:
+    """g, the gradient of a reduction of x, with the reduced axes back as length 1."""
+    return g if keepdims else reshape(g, kept(x, axis))
+
+
+def sum_to(g: Any, shape: tuple) -> Any:
+    """The transpose of broadcasting: add up what was copied."""
+    lead = len(g.shape) - len(shape)
+    axes = (*range(lead), *(k + lead for k, n in enumerate(shape) if n == 1 != g.shape[k + lead]))
+    return reshape(call(sum_op, g, parameters=(axes, False)), shape)
+
+
+def data_of(x: Any) -> Any:
+    return x.data if isinstance(x, Value) else x
+
+
+# the three that broadcasting needs; the rest of the table is in arrays.py
+sum_op = array_op("sum", lambda x, axis, keep: np.add.reduce(x, axis, None, None, keep),
+                 lambda g, x, y, axis, keep: broadcast_to(restore(g, x, axis, keep), x.shape))
+_broadcast = array_op("broadcast_to", np.broadcast_to, lambda g, x, y, shape: sum_to(g, x.shape))
+_reshape = array_op("reshape", lambda x, shape: x.reshape(shape), lambda g, x, y, shape: reshape(g, x.shape))
+# between the two worlds: a Value becomes an array of equal entries, and back by adding up
+_fill = array_op("broadcast_to", lambda x, like: np.full(like.shape, x, like.dtype), lambda g, x, y, like: total(g))
+_add_up = array_op("sum", lambda x, like: float(x.sum()), lambda g, x, y, like: lift(g, like))
+
+
+def lift(x: Any, like: ndarray) -> Any:
+    """A number or a Value as an array of the shape of `like`."""
+    if not isinstance(x, Value):
+        return np.full(like.shape, x, like.dtype)
+    return connect(_fill, _fill.forward(x.data, like), [x], lambda reached: Call(_fill, reached, (like,)))
+
+
+def total(g: Any) -> Any:
+    """What a Value receives from an array: the sum, as a number."""
+    if not isinstance(g, Value):
+        return float(g.sum())
+    node = Value(g.data.sum(), requires_grad=False)
+    if g.requires_grad and thread.recording:
+        node.flow, node._left = Call(_add_up, (0,), (g.data,)), g
+    return node
+
+
+def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
+    """x repeated to a larger shape; gradients add up over the copies."""
+    return x if tuple(shape) == x.shape else call(_broadcast, x, parameters=(tuple(shape),))
+
+
+def reshape(x: Any, shape: Any) -> Any:
+    """The same entries in another form; one length may be -1."""
+    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    return x if shape == x.shape else call(_reshape, x, parameters=(shape,))
+
+
