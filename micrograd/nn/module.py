@@ -64,8 +64,9 @@ class Module:
         if isinstance(value, (list, tuple)):
             modules = [part for part in value if isinstance(part, Module)]
             if len(set(map(id, modules))) < len(modules):
-                warnings.warn(f"{type(self).__name__}.{name} holds the same module more than once, so these layers share "
-                              "their weights; write [Linear(8, 8) for _ in range(4)] for four of their own", stacklevel=2)
+                warnings.warn(f"{type(self).__name__}.{name} holds the same module more than once, so these layers "
+                              "share their weights; write [Linear(8, 8) for _ in range(4)] for four of their own",
+                              stacklevel=2)
         super().__setattr__(name, value)
 
     # ----------------------------------------------------------------------------- the parts

@@ -37,7 +37,7 @@ class WeightedSum(Flow):
         """The gradient of the sum, before it was bent."""
         if self.activation is None:
             return g
-        return self.activation.rules[0](g, _total(self.size, inputs), *self.activation.defaults, y)  # type: ignore
+        return self.activation.rules[0](g, _total(self.size, inputs), *self.activation.defaults.values(), y)
 
     def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
         g, n = self.slope(g, inputs, y), self.size
@@ -73,17 +73,19 @@ def _total(size: int, inputs: Sequence) -> Any:
     return z
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def weighted_sum(size: int, activation: Operation | None) -> tuple[WeightedSum, WeightedSum]:
     """The operation `bend(b + Σ w x)` of `size` inputs as two flows: to all of x, w and b, and to w and b only."""
     def rule(i: int) -> Callable:
-        return lambda g, *numbers: WeightedSum(op, size, activation, i).contributions(g, numbers[:-1], numbers[-1])[0][1]
+        flow = WeightedSum(op, size, activation, i)
+        return lambda g, *numbers: flow.contributions(g, numbers[:-1], numbers[-1])[0][1]
 
     def forward(*inputs: Any) -> Any:
         return activation(_total(size, inputs)) if activation else _total(size, inputs)
 
     name = activation.name if activation else ""
-    op = Operation(f"weighted_sum {name}".strip(), f"Σ {name}".strip(), forward, tuple(map(rule, range(2 * size + 1))))
+    op = Operation(f"weighted_sum {name}".strip(), f"Σ {name}".strip(), forward, (None,) * (2 * size + 1))
+    op.rules = tuple(map(rule, range(2 * size + 1)))
     return (WeightedSum(op, size, activation, *range(2 * size + 1)),
             WeightedSum(op, size, activation, *range(size, 2 * size + 1)))
 
@@ -111,7 +113,7 @@ class Neuron(Module):
 
     def forward(self, x: Sequence) -> Any:
         if len(x) != len(self.w):
-            raise ValueError(f"a neuron with {len(self.w)} weights got {len(x)} inputs; pass one number for each weight")
+            raise ValueError(f"a neuron with {len(self.w)} weights got {len(x)} inputs; pass one for each weight")
         if self.fused and (given := scalars(x)):
             return self.weigh(*given)
         act = self.b
@@ -126,7 +128,7 @@ class Neuron(Module):
         if not engine._ordinary or self.b.flow is constant:
             return flow.op(*x, *self.w, self.b)         # paused, watched or frozen: the general way
         if self._bend is not None:
-            z = self._bend.scalar(z, *self._bend.defaults)
+            z = self._bend.scalar(z, *self._bend.defaults.values())
         return engine._node(z, flow, (*x, *self.w, self.b), None)
 
     def __repr__(self) -> str:
@@ -135,7 +137,7 @@ class Neuron(Module):
 
 
 def scalars(x: Sequence) -> tuple[tuple[Value, ...], list[float], bool] | None:
-    """x as nodes, as numbers, and whether gradients reach it; None if some of it are batches, or only some is reached."""
+    """x as nodes, as numbers, and whether gradients reach it; None for batches, and if only part of it is reached."""
     if any(getattr(v, "ndim", 0) for v in x if v.__class__ is not Value):
         return None
     nodes = tuple([v if v.__class__ is Value else Value(v, requires_grad=False) for v in x])

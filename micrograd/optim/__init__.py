@@ -24,5 +24,6 @@ from micrograd.optim.schedules import (
     lr_find,
 )
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "CosineAnnealingLR", "ExponentialLR", "LambdaLR", "LinearLR", "OneCycleLR",
-           "Optimizer", "RMSprop", "ReduceLROnPlateau", "StepLR", "clip_grad_norm_", "clip_grad_value_", "lr_find"]
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "CosineAnnealingLR", "ExponentialLR", "LambdaLR", "LinearLR",
+           "OneCycleLR", "Optimizer", "RMSprop", "ReduceLROnPlateau", "StepLR",
+           "clip_grad_norm_", "clip_grad_value_", "lr_find"]

@@ -111,7 +111,7 @@ class Optimizer:
         sizes = [[len(group["params"]) for group in groups] for groups in (self.param_groups, loaded["param_groups"])]
         if sizes[0] != sizes[1]:
             raise ValueError(f"this state is of groups with {sizes[1]} parameters, here are groups with {sizes[0]}")
-        nodes = {}
+        nodes: dict[int, Any] = {}
         for mine, theirs in zip(self.param_groups, loaded["param_groups"]):
             nodes.update(zip(theirs["params"], mine["params"]))
             mine.update({**theirs, "params": mine["params"]})
@@ -132,15 +132,16 @@ class SGD(Optimizer):
     0.8
     """
 
-    def __init__(self, params: Any, lr: float = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
-                 nesterov: bool = False, *, maximize: bool = False) -> None:
+    def __init__(self, params: Any, lr: float = 1e-3, momentum: float = 0, dampening: float = 0,
+                 weight_decay: float = 0, nesterov: bool = False, *, maximize: bool = False) -> None:
         super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
                                       nesterov=nesterov, maximize=maximize))
 
     def change(self, g: Any, state: dict[str, Any], group: dict[str, Any]) -> Any:
         if group["momentum"]:
             v = state.get("momentum_buffer")
-            v = state["momentum_buffer"] = g * 1.0 if v is None else group["momentum"] * v + (1 - group["dampening"]) * g
+            v = g * 1.0 if v is None else group["momentum"] * v + (1 - group["dampening"]) * g
+            state["momentum_buffer"] = v
             g = g + group["momentum"] * v if group["nesterov"] else v
         return group["lr"] * g
 
@@ -235,7 +236,8 @@ def norm(numbers: Sequence[Any], order: float = 2.0) -> float:
     return float(sum(float((x ** order).sum()) if hasattr(x, "sum") else x ** order for x in entries)) ** (1 / order)
 
 
-def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> float:
+def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0,
+                    error_if_nonfinite: bool = False) -> float:
     """Shorten all gradients together, direction kept, so that their norm is at most `max_norm`; gives the norm before.
 
     A nan or an infinity in a gradient makes the norm so, and spoils the gradients as in PyTorch, or raises

@@ -5,6 +5,7 @@ Every curve is PyTorch's, written in closed form: https://pytorch.org/docs/stabl
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -137,12 +138,12 @@ class OneCycleLR(Schedule):
         peaks = list(max_lr) if isinstance(max_lr, Sequence) else [max_lr] * len(groups)
         up = pct_start * self.total_steps - 1
         ends = [up, 2 * up, self.total_steps - 1] if three_phase else [up, self.total_steps - 1]
-        middle = (lambda first: [first]) if three_phase else (lambda first: [])
-        self.rates = [list(zip([-1.0, *ends], [p / div_factor, p, *middle(p / div_factor), p / div_factor / final_div_factor]))
-                      for p in peaks]
+        firsts = [peak / div_factor for peak in peaks]
+        self.rates = [list(zip([-1.0, *ends], [first, peak, *[first] * three_phase, first / final_div_factor]))
+                      for first, peak in zip(firsts, peaks)]
         self.momenta = list(zip([-1.0, *ends], [max_momentum, base_momentum, max_momentum, max_momentum]))
-        for group, peak in zip(groups, peaks):
-            group["initial_lr"] = peak / div_factor
+        for group, first in zip(groups, firsts):
+            group["initial_lr"] = first
         super().__init__(optimizer)
 
     def rate(self, base: float, t: int, i: int) -> float:
@@ -163,7 +164,8 @@ class OneCycleLR(Schedule):
         for end, last in points[1:]:
             if t <= end or end == points[-1][0]:
                 share = (t - start) / (end - start)
-                return (last - first) * share + first if self.linear else last + (first - last) / 2 * (1 + math.cos(math.pi * share))
+                bent = share if self.linear else (1 - math.cos(math.pi * share)) / 2
+                return first + (last - first) * bent
             start, first = end, last
         raise AssertionError("the last point is at the last step")
 
@@ -217,7 +219,7 @@ def lr_find(optimizer: Optimizer, loss: Callable[[], Any], low: float = 1e-6, hi
         low, high, steps: the rates, in equal ratios.
     """
     nodes = [p for group in optimizer.param_groups for p in group["params"]]
-    before, memory = [p.data * 1 for p in nodes], optimizer.state_dict()
+    before, memory = [copy.copy(p.data) for p in nodes], optimizer.state_dict()
     curve: list[tuple[float, float]] = []
     try:
         for i in range(steps):
