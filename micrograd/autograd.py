@@ -145,14 +145,6 @@ def _fresh(x: Any) -> Value:
     return Value(x) if not getattr(x, "ndim", 0) else Value.on_batch(None, (x,))
 
 
-def _zero(x: Value) -> Any:
-    if x.rank == 0:
-        return 0.0
-    zeros = x.data.copy()
-    zeros.fill(0)
-    return zeros
-
-
 def _name(x: Any, i: int) -> str:
     return f"input {i}" + (f" ({x.label!r})" if isinstance(x, Value) and x.label else "")
 
@@ -206,8 +198,8 @@ def grad(output: Value, inputs: Any, grad_output: Any = None, retain_graph: bool
             if not (allow_unused or materialize_grads):
                 raise RuntimeError(f"{_name(x, i)} of grad was not used to compute the output; check which node you "
                                    "mean, or pass allow_unused=True to get None, materialize_grads=True to get zero")
-            zero = _zero(x)
-            results[i] = None if not materialize_grads else type(x)(zero, requires_grad=False) if create_graph else zero
+            zero = x.like(0.0)
+            results[i] = None if not materialize_grads else zero if create_graph else zero.data
     return tuple(results)
 
 
@@ -333,7 +325,7 @@ def _push(outputs: Sequence, tangents: dict[Any, Any]) -> list:
                     total = part if total is None else total + part
             if total is not None:
                 tangents[node] = total
-    return [tangents[y] if y in tangents else _zero(y) if isinstance(y, Value) else 0.0 for y in outputs]
+    return [tangents[y] if y in tangents else y.like(0.0) if isinstance(y, Value) else 0.0 for y in outputs]
 
 
 def _outer(y: Any, own: set[Value]) -> Any:
@@ -426,7 +418,7 @@ def _rows(y: Any, x: Value, upstream: float) -> Iterator[tuple]:
     for k in range(len(_entries(y.data))):
         seed: Any = upstream
         if y.rank and y.data.ndim:
-            seed = _zero(y)
+            seed = y.like(0.0).data
             seed.reshape(-1)[k] = upstream
         yield tuple(g / upstream for g in grad(y, x, seed, retain_graph=True, materialize_grads=True))
 

@@ -30,6 +30,14 @@ def _ieee(x: Any) -> Any:
     return Ieee(_data(x))
 
 
+def _as_float(x: Value, part: Any) -> Any:
+    return float(part)
+
+
+def _as_node(x: Value, part: Any) -> Any:
+    return part if isinstance(part, Value) else x.like(part)
+
+
 class Flow:
     """How a gradient passes one node: the operation, and which of its inputs the gradient reaches."""
 
@@ -48,11 +56,11 @@ class Flow:
         """Forward mode: how y moves when input i moves along `tangent`. Elementwise it is the same rule."""
         return self.op.rules[i](tangent, *inputs, y)
 
-    def hand_down(self, node: Value, see: Callable = _data, give: Callable = _itself) -> None:
+    def hand_down(self, node: Value, see: Callable = _data, give: Callable | None = None) -> None:
         """Give each input its part of the node's gradient. `see` turns nodes into what the rules work on."""
         inputs = node.operands()
         for i, part in self.contributions(node.grad, [see(x) for x in inputs], see(node)):
-            inputs[i].grad = inputs[i].grad + give(part)
+            inputs[i].grad = inputs[i].grad + (part if give is None else give(inputs[i], part))
 
     pull = hand_down                # as numbers; the flows below spell it out, for that is where time goes
 
@@ -129,7 +137,7 @@ class ByHand(Flow):
         super().__init__(Operation(symbol, symbol, _unknown, (None,) * len(inputs)))
         self.pull = pull
 
-    def hand_down(self, node: Value, see: Callable = _data, give: Callable = _itself) -> None:
+    def hand_down(self, node: Value, see: Callable = _data, give: Callable | None = None) -> None:
         if see is _ieee:
             raise                                       # the function's own error, which the caller is handling
         _unknown()
@@ -221,11 +229,11 @@ def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bo
                 node.run_hooks()
             try:
                 if create_graph:
-                    node.flow.hand_down(node, _itself)
+                    node.flow.hand_down(node, _itself, _as_node)
                 else:
                     node.flow.pull(node)
             except ArithmeticError:                     # of floats; IEEE 754 has an answer
-                node.flow.hand_down(node, _ieee, float)
+                node.flow.hand_down(node, _ieee, _as_float)
             if watch is not None:
                 watch.passed(node)
             if finish is not None:
@@ -436,6 +444,10 @@ class Value(Operand):
         """The same number as a constant, with no way back to what made it."""
         return Value(self.data, requires_grad=False)
 
+    def like(self, number: float) -> Value:
+        """A constant of this node's kind and form, filled with a number."""
+        return Value(number, requires_grad=False)
+
     def item(self) -> float:
         """The data as a Python float."""
         return float(self.data)
@@ -461,7 +473,7 @@ class Value(Operand):
         seed = self.seed(gradient, create_graph)
         retain_graph = create_graph or (self._retains_graph if retain_graph is None else retain_graph)
         operations, leaves = topological_order(self)
-        nodes = leaves + operations if retain_graph else leaves
+        nodes = leaves + [node for node in operations if retain_graph or node._extra or not node.rank]
         before = [node.grad for node in nodes]
         start = nothing if create_graph or self.rank else unset
         try:

@@ -99,6 +99,9 @@ class Operation:
         except ArithmeticError:
             return float(self.rules[i](1.0, *map(Ieee, inputs), Ieee(y)))
 
+    def __reduce__(self) -> Any:
+        return (_named, (self.name,)) if TABLE.get(self.name) is self else super().__reduce__()
+
     def __repr__(self) -> str:
         return f"<operation {self.name}>"
 
@@ -142,6 +145,17 @@ def _power_limit(a: float, b: float) -> float:
     return math.copysign(inf, a) if b % 2 == 1 else inf
 
 
+def choose(condition: Any, a: Any, b: Any) -> Any:
+    """`where` inside of rules: a plain condition is decided at once, so that the other branch leaves no trace."""
+    if isinstance(condition, Operand) or getattr(condition, "ndim", 0):
+        return where(condition, a, b)
+    return a if condition else b
+
+
+def _named(name: str) -> Operation:
+    return TABLE[name]
+
+
 # ---------------------------------------------------------------------------------- the table
 # y = forward(inputs); g is the gradient that arrives at y; each lambda says what its input receives.
 
@@ -151,25 +165,25 @@ sub = binary("-", operator.sub, lambda g, a, b, y: g, lambda g, a, b, y: -g, "su
 mul = binary("*", operator.mul, lambda g, a, b, y: g * b, lambda g, a, b, y: g * a, "mul")
 div = binary("/", operator.truediv, lambda g, a, b, y: g / b, lambda g, a, b, y: -g * (a / b / b), "div",
              limit=lambda a, b: nan if a == 0 or a != a else math.copysign(inf, a) * math.copysign(1, b))
-pow = binary("**", math.pow, lambda g, a, b, y: where(equal(b, 0), 0.0, g * (b * pow(a, b - 1))),
-             lambda g, a, b, y: where(equal(a, 0) & (b >= 0), 0.0, g * (y * log(a))), "pow", limit=_power_limit, array=lambda np, a, b: a ** b)
+pow = binary("**", math.pow, lambda g, a, b, y: choose(equal(b, 0), 0.0, g * (b * pow(a, b - 1))),
+             lambda g, a, b, y: choose(equal(a, 0) & (b >= 0), 0.0, g * (y * log(a))), "pow", limit=_power_limit, array=lambda np, a, b: a ** b)
 neg = unary("neg", operator.neg, lambda g, x, y: -g)
 
 # choices; where a branch is not taken its gradient is 0, whatever comes from above
 equal = _enter(Operation("equal", "==", operator.eq, (None, None)))
 where = _enter(Operation("where", "where", lambda c, a, b: a if c else b,
-                         (None, lambda g, c, a, b, y: where(c, g, 0.0), lambda g, c, a, b, y: where(c, 0.0, g)),
+                         (None, lambda g, c, a, b, y: choose(c, g, 0.0), lambda g, c, a, b, y: choose(c, 0.0, g)),
                          array=lambda np, c, a, b: np.where(c, a, b) if getattr(c, "ndim", 0) else a if c else b))
 maximum = binary("maximum", lambda a, b: a if a > b or a != a else b,
-                 lambda g, a, b, y: where(equal(a, b), g / 2, where(a < b, 0.0, g)),
-                 lambda g, a, b, y: where(equal(a, b), g / 2, where(b < a, 0.0, g)), array="maximum")
+                 lambda g, a, b, y: choose(equal(a, b), g / 2, choose(a < b, 0.0, g)),
+                 lambda g, a, b, y: choose(equal(a, b), g / 2, choose(b < a, 0.0, g)), array="maximum")
 minimum = binary("minimum", lambda a, b: a if a < b or a != a else b,
-                 lambda g, a, b, y: where(equal(a, b), g / 2, where(a > b, 0.0, g)),
-                 lambda g, a, b, y: where(equal(a, b), g / 2, where(b > a, 0.0, g)), array="minimum")
-clamp_min = binary("clamp_min", lambda x, low: maximum(x, low), lambda g, x, low, y: where(x >= low, g, 0.0),
-                   lambda g, x, low, y: where(x < low, g, 0.0))
-clamp_max = binary("clamp_max", lambda x, high: minimum(x, high), lambda g, x, high, y: where(x <= high, g, 0.0),
-                   lambda g, x, high, y: where(x > high, g, 0.0))
+                 lambda g, a, b, y: choose(equal(a, b), g / 2, choose(a > b, 0.0, g)),
+                 lambda g, a, b, y: choose(equal(a, b), g / 2, choose(b > a, 0.0, g)), array="minimum")
+clamp_min = binary("clamp_min", lambda x, low: maximum(x, low), lambda g, x, low, y: choose(x >= low, g, 0.0),
+                   lambda g, x, low, y: choose(x < low, g, 0.0))
+clamp_max = binary("clamp_max", lambda x, high: minimum(x, high), lambda g, x, high, y: choose(x <= high, g, 0.0),
+                   lambda g, x, high, y: choose(x > high, g, 0.0))
 abs = unary("abs", abs, lambda g, x, y: g * sign(x))
 sign = unary("sign", lambda x: float((x > 0) - (x < 0)), lambda g, x, y: 0.0 * sign(g),
              array=lambda np, x: np.nan_to_num(np.sign(x), copy=False, nan=0.0))
@@ -196,14 +210,14 @@ for _name, _op in {"add": add, "sub": sub, "mul": mul, "truediv": div, "pow": po
 
 # activations, each in a form that neither overflows nor loses a small value
 sigmoid = unary("sigmoid", lambda x: 1 / (1 + exp(-x)), lambda g, x, y: g * (y * (1 - y)))
-relu = unary("relu", lambda x: x if x > 0 or x != x else 0.0, lambda g, x, y: where(y <= 0, 0.0, g),
+relu = unary("relu", lambda x: x if x > 0 or x != x else 0.0, lambda g, x, y: choose(y <= 0, 0.0, g),
              array=lambda np, x: np.maximum(x, 0))
-leaky_relu = binary("leaky_relu", lambda x, slope: where(x > 0, x, x * slope),
-                    lambda g, x, slope, y: where(x > 0, g, g * slope), lambda g, x, slope, y: where(x > 0, 0.0, g * x),
+leaky_relu = binary("leaky_relu", lambda x, slope: choose(x > 0, x, x * slope),
+                    lambda g, x, slope, y: choose(x > 0, g, g * slope), lambda g, x, slope, y: choose(x > 0, 0.0, g * x),
                     defaults={"negative_slope": 0.01})
-elu = binary("elu", lambda x, alpha: where(x > 0, x, alpha * expm1(minimum(x, 0.0))),
-             lambda g, x, alpha, y: where(x <= 0, g * (alpha * exp(-relu(-x))), g),
-             lambda g, x, alpha, y: where(x > 0, 0.0, g * expm1(minimum(x, 0.0))), defaults={"alpha": 1.0})
+elu = binary("elu", lambda x, alpha: choose(x > 0, x, alpha * expm1(minimum(x, 0.0))),
+             lambda g, x, alpha, y: choose(x <= 0, g * (alpha * exp(-relu(-x))), g),
+             lambda g, x, alpha, y: choose(x > 0, 0.0, g * expm1(minimum(x, 0.0))), defaults={"alpha": 1.0})
 softplus = unary("softplus", lambda x: maximum(x, 0.0) + log1p(exp(-abs(x))), lambda g, x, y: g * sigmoid(x))
 logsigmoid = unary("logsigmoid", lambda x: minimum(x, 0.0) - log1p(exp(-abs(x))), lambda g, x, y: g * sigmoid(-x))
 silu = unary("silu", lambda x: x * sigmoid(x), lambda g, x, y: g * (sigmoid(x) * (1 + x * (1 - sigmoid(x)))))

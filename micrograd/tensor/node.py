@@ -195,6 +195,10 @@ class Tensor(Value):
             raise ValueError(f"only a Tensor of one entry is a number, this one has the shape {self.data.shape}")
         return self.data.item()
 
+    def like(self, number: float) -> Tensor:
+        """A constant of this Tensor's shape and dtype, filled with a number (or an array broadcast to it)."""
+        return record(np.array(np.broadcast_to(number, self.data.shape), self.data.dtype), constant, None)
+
     def detach(self) -> Tensor:
         """A copy of the data as a constant."""
         return Tensor(self.data, requires_grad=False)
