@@ -4,7 +4,7 @@
 >>> x, w = Name("x"), Name("w")
 >>> ops.tanh(w * (x + 1.0)).text
 'tanh(w * (x + 1.0))'
->>> formula(ops.tanh, 0, x, y=Name("y"))
+>>> formula(ops.tanh, 0, x, y=Name("y")).text
 '1.0 - y * y'
 
 `Name` writes Python. `Prose` writes what a teacher would put on the board, `Latex` what a paper prints.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from typing import Any, ClassVar
 
 from micrograd import ops
@@ -24,6 +25,7 @@ CHOICE, BOTH, COMPARISON, SUM, PRODUCT, SIGN, POWER, ATOM = range(8)     # what 
 _INFIX = {ops.add: SUM, ops.sub: SUM, ops.mul: PRODUCT, ops.div: PRODUCT, ops.pow: POWER, ops.equal: COMPARISON}
 _FACTS: dict[str, Any] = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "==": operator.eq}
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+ESCAPED = str.maketrans({**{c: f"\\{c}" for c in "{}$&#_%"}, "\\": r"\backslash ", "^": r"\hat{\ }", "~": r"\sim "})
 _PRINTED = ("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh")      # functions that have a command in LaTeX
 
 
@@ -153,7 +155,7 @@ class Prose(Name):
     `since` says why: the derivative of relu is 1, since r > 0.
 
     >>> u = Prose("u", known=6.0)
-    >>> slope = derivative(ops.relu, 0, u, y=Prose("r", known=6.0))
+    >>> slope = formula(ops.relu, 0, u, y=Prose("r", known=6.0))
     >>> slope.text, slope.since, (u * u - 2.0 * u).text
     ('1', ('r > 0',), 'u² - 2·u')
     """
@@ -161,6 +163,7 @@ class Prose(Name):
     __slots__ = ()
     expand, regroup = False, True
     digits: ClassVar[int] = 4
+    dot, arrow, transposed = " · ", " → ", "ᵀ"
     symbols = {"*": "·", "/": "/", "==": " = ", "<=": " ≤ ", ">=": " ≥ "}
 
     @classmethod
@@ -181,6 +184,27 @@ class Prose(Name):
         if symbol == "*" and "/" in a.text and a.precedence == PRODUCT:
             a = type(self)(f"({a.text})")               # (1/y)·2: nobody wonders what is below the line
         return self.power(a, b) if symbol == "**" else super().infix(symbol, precedence, a, b)
+
+    @classmethod
+    def label(cls, text: str) -> str:
+        """How the name of a node is written."""
+        return text
+
+    @classmethod
+    def rate(cls, of: Name, by: Name) -> Prose:
+        """How "the change of one per change of another" is written."""
+        return cls(f"d{cls.simple(of.text)}/d{cls.simple(by.text)}")
+
+    @classmethod
+    def times(cls, *factors: Any) -> str:
+        """A product with room around its dots, for factors that are products themselves."""
+        first, *others = (cls.of(x).within(PRODUCT) for x in factors)
+        return cls.dot.join([first, *(f"({x})" if x[0] == "-" else x for x in others)])
+
+    @staticmethod
+    def simple(text: str) -> str:
+        """The text, in parentheses unless it is one name."""
+        return text if re.fullmatch(r"\w+′*", text) else f"({text})"
 
     def power(self, a: Name, b: Name) -> Name:
         """How a power is written."""
@@ -242,12 +266,25 @@ class Latex(Prose):
     """
 
     __slots__ = ()
+    dot, arrow, transposed = r" \cdot ", r" \to ", r"^\top"
     symbols = {"*": r" \cdot ", "==": " = ", "<=": r" \le ", ">=": r" \ge ", "and": r" \text{ and } "}
 
     @classmethod
     def number(cls, x: float) -> str:
         digits, _, power = super().number(x).replace("∞", r"\infty").replace("nan", r"\text{nan}").partition("e")
         return rf"{digits} \cdot 10^{{{int(power)}}}" if power else digits
+
+    @classmethod
+    def label(cls, text: str) -> str:
+        name = text.rstrip("0123456789")
+        below = f"_{{{text[len(name):]}}}" if text != name else ""
+        name = name.rstrip("_") if below else name
+        return (name if name.isalpha() and len(name) == 1 else
+                rf"\mathrm{{{name.translate(ESCAPED | {ord(' '): chr(92) + ' '})}}}") + below
+
+    @classmethod
+    def rate(cls, of: Name, by: Name) -> Prose:
+        return cls(rf"\frac{{\partial {of.within(ATOM)}}}{{\partial {by.within(ATOM)}}}")
 
     def infix(self, symbol: str, precedence: int, a: Any, b: Any) -> Name:
         if symbol == "/":
@@ -274,22 +311,15 @@ def _is(x: Any, number: float) -> bool:
     return not isinstance(x, Name) and x is not None and x == number
 
 
-def derivative(op: Operation, i: int, *inputs: Any, y: Any = None) -> Name:
-    """The derivative of `op` by input `i`, as a piece in the style of the names in `inputs`.
+def formula(op: Operation, i: int, *inputs: Any, y: Any = None) -> Name:
+    """The derivative of `op` by input `i`, in the style of the names in `inputs`.
 
     Args:
         y: the name of the result, which many rules use; left out, the operation on the inputs.
-    """
-    style = next((x for x in inputs if isinstance(x, Name)), y or Name(""))
-    y = style.apply(op, *inputs) if y is None else y
-    return style.of(op.rules[i](1.0, *inputs, y))
-
-
-def formula(op: Operation, i: int, *inputs: Any, y: Any = None) -> str:
-    """The text of `derivative`.
 
     >>> a, b = Name("a"), Name("b")
-    >>> formula(ops.mul, 0, a, b), formula(ops.add, 1, a, b), formula(ops.pow, 0, a, 3.0)
+    >>> formula(ops.mul, 0, a, b).text, formula(ops.add, 1, a, b).text, formula(ops.pow, 0, a, 3.0).text
     ('b', '1.0', '3.0 * a ** 2.0')
     """
-    return derivative(op, i, *inputs, y=y).text
+    style = next((x for x in (*inputs, y) if isinstance(x, Name)), Name(""))
+    return style.of(op.rules[i](1.0, *inputs, style.apply(op, *inputs) if y is None else y))
