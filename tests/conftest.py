@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable, Sequence
 
@@ -13,6 +14,7 @@ from micrograd import engine
 
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("fixed")
+gc.freeze()                                                 # a collection need not look at all of PyTorch each time
 
 
 def close(a: float, b: float, rel: float = 1e-9, abs: float = 1e-290) -> bool:

@@ -448,7 +448,7 @@ def test_the_weight_update_four_ways():
         return w
 
     w = same = prepared()
-    w -= 0.1 * w.grad                                       # while recording: a new node, as micrograd's README relies on
+    w -= 0.1 * w.grad                                       # while recording: a new node, as micrograd makes
     assert w is not same and not w.is_leaf and same.data == 1.0
     w = prepared()
     w = w - 0.1 * w.grad
@@ -550,7 +550,7 @@ class Broken(Exception):
     pass
 
 
-@pytest.mark.parametrize("error", [Broken, ZeroDivisionError, OverflowError, KeyError, RecursionError, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [Broken, ZeroDivisionError, OverflowError, KeyError, KeyboardInterrupt])
 @pytest.mark.parametrize("retain_graph", [True, False])
 def test_an_error_in_a_hand_written_rule_surfaces_unchanged_and_no_gradient_moved(error, retain_graph):
     x = Value(2.0)
@@ -844,8 +844,9 @@ def test_wrapping_a_value_takes_its_number():
 
 def test_a_wrong_operand_is_a_type_error():
     v = Value(2.0)
-    for wrong in (lambda: v + "a", lambda: "a" * v, lambda: v * None, lambda: v - [1.0], lambda: v ** 1j, lambda: v // 2,
-                  lambda: v % 2, lambda: v[0], lambda: len(v), lambda: list(v), lambda: v @ v, lambda: {} / v):
+    for wrong in (lambda: v + "a", lambda: "a" * v, lambda: v * None, lambda: v - [1.0], lambda: v ** 1j,
+                  lambda: v // 2, lambda: v % 2, lambda: v[0], lambda: len(v), lambda: list(v), lambda: v @ v,
+                  lambda: {} / v):
         with pytest.raises(TypeError):
             wrong()
 
