@@ -43,6 +43,7 @@ class Flow:
 
     __slots__ = ("op", "reached", "to_a", "to_b")
     is_leaf = False
+    forgets = False                 # whether no rule looks at the result itself
 
     def __init__(self, op: Operation, *reached: int) -> None:
         self.op, self.reached = op, reached

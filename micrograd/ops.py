@@ -145,11 +145,27 @@ def _power_limit(a: float, b: float) -> float:
     return math.copysign(inf, a) if b % 2 == 1 else inf
 
 
+def _where_arrays(np: Any, c: Any, a: Any, b: Any) -> Any:
+    """numpy.where; against 0 by a product with the mask, several times as fast, unless that made a nan of inf * 0."""
+    if not getattr(c, "ndim", 0):
+        return a if c else b
+    if a.__class__ is float and a == 0.0 and getattr(b, "shape", 0) == c.shape:
+        chosen = b * ~c
+    elif b.__class__ is float and b == 0.0 and getattr(a, "shape", 0) == c.shape:
+        chosen = a * c
+    else:
+        return np.where(c, a, b)
+    length = np.vdot(chosen, chosen)
+    return chosen if length == length else np.where(c, a, b)
+
+
 def choose(condition: Any, a: Any, b: Any) -> Any:
     """`where` inside of rules: a plain condition is decided at once, so that the other branch leaves no trace."""
-    if isinstance(condition, Operand) or getattr(condition, "ndim", 0):
+    if condition.__class__ is bool:
+        return a if condition else b
+    if isinstance(condition, Operand) or isinstance(a, Operand) or isinstance(b, Operand):
         return where(condition, a, b)
-    return a if condition else b
+    return where.on_arrays(condition, a, b) if getattr(condition, "ndim", 0) else a if condition else b
 
 
 def _named(name: str) -> Operation:
@@ -173,7 +189,7 @@ neg = unary("neg", operator.neg, lambda g, x, y: -g)
 equal = _enter(Operation("equal", "==", operator.eq, (None, None)))
 where = _enter(Operation("where", "where", lambda c, a, b: a if c else b,
                          (None, lambda g, c, a, b, y: choose(c, g, 0.0), lambda g, c, a, b, y: choose(c, 0.0, g)),
-                         array=lambda np, c, a, b: np.where(c, a, b) if getattr(c, "ndim", 0) else a if c else b))
+                         array=lambda np, c, a, b: _where_arrays(np, c, a, b)))
 maximum = binary("maximum", lambda a, b: a if a > b or a != a else b,
                  lambda g, a, b, y: choose(equal(a, b), g / 2, choose(a < b, 0.0, g)),
                  lambda g, a, b, y: choose(equal(a, b), g / 2, choose(b < a, 0.0, g)), array="maximum")
@@ -215,7 +231,7 @@ relu = unary("relu", lambda x: x if x > 0 or x != x else 0.0, lambda g, x, y: ch
 leaky_relu = binary("leaky_relu", lambda x, slope: choose(x > 0, x, x * slope),
                     lambda g, x, slope, y: choose(x > 0, g, g * slope), lambda g, x, slope, y: choose(x > 0, 0.0, g * x),
                     defaults={"negative_slope": 0.01})
-elu = binary("elu", lambda x, alpha: choose(x > 0, x, alpha * expm1(minimum(x, 0.0))),
+elu = binary("elu", lambda x, alpha: choose(x >= 0, x, alpha * expm1(minimum(x, 0.0))),
              lambda g, x, alpha, y: choose(x <= 0, g * (alpha * exp(-relu(-x))), g),
              lambda g, x, alpha, y: choose(x > 0, 0.0, g * expm1(minimum(x, 0.0))), defaults={"alpha": 1.0})
 softplus = unary("softplus", lambda x: maximum(x, 0.0) + log1p(exp(-abs(x))), lambda g, x, y: g * sigmoid(x))

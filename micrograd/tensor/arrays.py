@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import builtins
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from micrograd import ops
-from micrograd.engine import Value, prepare
+from micrograd import engine, ops
+from micrograd.engine import Value, constant, prepare
 from micrograd.ops import Operation
+from micrograd.tensor import node
 from micrograd.tensor.node import (
     ARRAY_FUNCTIONS,
     Call,
@@ -25,8 +27,10 @@ from micrograd.tensor.node import (
     kept,
     lift,
     ndarray,
+    record,
     reshape,
     sum_op,
+    whole,
 )
 
 
@@ -107,6 +111,26 @@ _logsumexp = array_op("logsumexp", _logsumexp_values, lambda g, x, y, axis: g * 
 _softmax = array_op("softmax", _softmax_values, lambda g, x, y, axis: y * (g - sum(g * y, axis, True)), curved=True)
 _log_softmax = array_op("log_softmax", _log_softmax_values, lambda g, x, y, axis: g - ops.exp(y) * sum(g, axis, True),
                          curved=True)
+
+
+class MatMul(Call):
+    """The flow of a product of two matrices, spelled out: it is most of every network."""
+
+    __slots__ = ()
+    forgets = True
+
+    def pull(self, node: Value) -> None:
+        a, b, g = node._left, node._right, whole(node.grad, node.data)
+        if self is _SIDES and g.ndim == 2:
+            a.grad = a.grad + np.matmul(g, b.data.T)
+            b.grad = b.grad + np.matmul(a.data.T, g)
+        elif self is _RIGHT:
+            b.grad = b.grad + np.matmul(a.data.T, g)
+        else:
+            self.hand_down(node)
+
+
+_SIDES, _RIGHT = MatMul(_matmul, (0, 1), ()), MatMul(_matmul, (1,), ())
 # a square root whose derivative at 0 is 0: for lengths and deviations, where PyTorch has it so
 _length = prepare(Operation("sqrt", "sqrt", math.sqrt, (
     lambda g, x, y: ops.where(ops.equal(y, 0), 0.0, g / ops.where(ops.equal(y, 0), 1.0, y) * 0.5),)))
@@ -185,8 +209,10 @@ def matmul(a: Any, b: Any) -> Any:
     (array([[3., 4.]]), array([[1.],
            [2.]]))
     """
-    m, n = len(a.shape), len(b.shape)
+    m, n = a.ndim, b.ndim
     if m == 2 == n and a.shape[1] == b.shape[0]:
+        if a.__class__ is b.__class__ is Tensor and engine._ordinary and b.flow is not constant:
+            return record(np.matmul(a.data, b.data), _RIGHT if a.flow is constant else _SIDES, a, b)
         return call(_matmul, a, b)
     if not m or not n or a.shape[-1] != b.shape[builtins.max(n - 2, 0)]:
         raise ValueError(f"matmul cannot multiply the shapes {a.shape} and {b.shape}: "
@@ -202,6 +228,8 @@ def matmul(a: Any, b: Any) -> Any:
 
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Any:
     """The sum of all entries, or along axes."""
+    if dim is None and axis is None and x.__class__ is Tensor:
+        return call(sum_op, x, parameters=(None, keepdim or keepdims))
     return call(sum_op, x, parameters=(axes_of(x, dim, axis), keepdim or keepdims))
 
 
@@ -391,6 +419,18 @@ def _transpose(x: Any, *dims: Any) -> Any:
     return swapaxes(x, *dims) if len(dims) == 2 != x.ndim else permute(x, dims or range(x.ndim)[::-1])
 
 
+class _Probe(Tensor):
+    """Finds out how often a result is referred to that no variable holds, where `binary` looks."""
+
+    __slots__ = ()
+
+    def binary(self, op: Operation, other: Any) -> Any:
+        return sys.getrefcount(self)
+
+
+_named = _Probe(0.0)
+if _Probe(0.0) + 1.0 < _named + 1.0:                # so it can be told apart in this Python
+    node._temporary = _Probe(0.0) + 1.0
 amax, amin = max, min
 for _function in (matmul, sum, mean, prod, var, std, max, min, logsumexp, softmax, log_softmax, norm, cumsum, gather, take, tril,
                   triu, outer, dot, swapaxes, split, squeeze, unsqueeze, flatten, cat, stack, einsum, reshape, broadcast_to):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from micrograd import engine, ops
-from micrograd.engine import Flow, Value, constant, nothing, prepare, thread, variable
+from micrograd.engine import Flow, Sum, Value, constant, freed, nothing, prepare, thread, variable
 from micrograd.ops import TABLE, Operation, add, mul
 
 _new = object.__new__
@@ -58,6 +58,14 @@ def record(data: Any, flow: Flow, left: Any, right: Any = None) -> Tensor:
     return node
 
 
+class Released:
+    """What is left of data that neither a rule nor a user can ask for: its shape and dtype."""
+
+    def __init__(self, data: ndarray) -> None:
+        self.shape, self.dtype, self.ndim, self.size = data.shape, data.dtype, data.ndim, data.size
+
+
+_temporary = -1                     # the reference count of a result that no variable holds, found out at the end
 _passes = threading.local()         # the gradients that leaves took over in this pass: no two may share one
 
 
@@ -100,8 +108,19 @@ class Tensor(Value):
         if engine._ordinary and self.flow is not constant:
             if kind is float or kind is int:
                 return record((op.kernel or kernel(op))(self.data, other), op.first or prepare(op).first, self, float(other))
-            if kind is Tensor and other.flow is not constant and self.data.shape == other.data.shape:
-                return record((op.kernel or kernel(op))(self.data, other.data), op.both or prepare(op).both, self, other)
+            if kind is Tensor:
+                a, b = self.data, other.data
+                if op is add and self.flow.forgets and a.size > 4096 and (
+                        sys.getrefcount(self) == _temporary and a.dtype == b.dtype and a.shape[-b.ndim:] == b.shape):
+                    a += b                              # X @ W + b: nobody can ask for X @ W any more, so its memory serves
+                    self.data = Released(a)
+                    return record(a, Sum(op, 0, 1) if other.flow is not constant else Kept(op, 0), self,
+                                  other if b.ndim == a.ndim else broadcast_to(other, a.shape))
+                if a.shape == b.shape:
+                    flow = (op.both or prepare(op).both) if other.flow is not constant else Kept(op, 0)
+                    return record((op.kernel or kernel(op))(a, b), flow, self, other)
+                if a.ndim > b.ndim == 1 and a.shape[-1] == b.shape[0]:              # a bias, the usual broadcast
+                    return self.binary(op, broadcast_to(other, a.shape))
         return Tensor.apply_to(op, (self, other))
 
     def reflected(self, op: Operation, other: Any) -> Any:
@@ -226,16 +245,23 @@ class Tensor(Value):
             raise RuntimeError(f"the gradient must have the shape of the result, {self.data.shape}; got {data.shape}")
         if self.flow is constant:
             return super().seed(1.0)                            # raises
-        gradient = gradient if isinstance(gradient, Value) else Tensor(data, requires_grad=False)
-        return gradient if create_graph else data
+        if not create_graph:
+            return data
+        return gradient if isinstance(gradient, Value) else Tensor(data, requires_grad=False)
 
     def finisher(self, retain_graph: bool) -> Callable[[Value], None]:
         def finish(node: Value) -> None:
             if node.rank:
-                node.grad = node.own(node.grad) if node._extra and node._extra.get("retain") else None
+                node.grad = node.own(node.grad) if node._extra is not None and node._extra.get("retain") else None
             if not retain_graph:
-                node.free()
+                node.flow = freed
+                node._left = node._right = None
         return finish
+
+    def run_hooks(self) -> None:
+        if self._extra and self._extra.get("hooks"):
+            self.grad = self.own(self.grad)             # whole, and no one else's
+            super().run_hooks()
 
     def own(self, gradient: Any) -> Any:
         """The gradient in this node's dtype, in memory that nothing else looks at."""
@@ -295,8 +321,22 @@ NUMPY_NAMES = ("sum", "mean", "prod", "max", "min", "where", "cat", "stack", "do
                "reshape", "squeeze", "broadcast_to", "swapaxes")
 
 
+class Kept(Flow):
+    """a, b -> y, where b is a constant node."""
+
+    __slots__ = ()
+
+    def pull(self, node: Value) -> None:
+        a = node._left
+        a.grad = a.grad + self.to_a(node.grad, a.data, node._right.data, node.data)
+
+
 class Call(Flow):
-    """The flow of one call of an array operation, with its parameters (axis, shape, index, ...)."""
+    """The flow of one call of an array operation, with its parameters (axis, shape, index, ...).
+
+    On the way back a gradient may be smaller than its node where broadcasting makes up for it (that of
+    a sum is one number for all entries); a rule here sees it whole.
+    """
 
     __slots__ = ("parameters",)
 
@@ -304,9 +344,17 @@ class Call(Flow):
         self.op, self.reached, self.parameters = op, reached, parameters
 
     def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
-        if g.__class__ is not ndarray and not isinstance(g, Value):
-            g = np.asarray(g)                                   # a number, where rules want to see a shape
+        if not isinstance(g, Value):
+            g = whole(g, y)
         return [(i, self.op.rules[i](g, *inputs, y, *self.parameters)) for i in self.reached]
+
+    def pull(self, node: Value) -> None:
+        x = node._left
+        if node._right is None and x.__class__ is Tensor:
+            y = node.data
+            x.grad = x.grad + self.op.rules[0](whole(node.grad, y), x.data, y, *self.parameters)
+        else:
+            self.hand_down(node)
 
     def push(self, i: int, tangent: Any, inputs: Sequence, y: Any) -> Any:
         if self.op.limit is not curved_op:                        # linear in each input: put the tangent in its place
@@ -314,6 +362,11 @@ class Call(Flow):
         back = Tensor(np.ones_like(y.data))                     # else the transpose of the way back, which is linear in g
         from micrograd.autograd import grad
         return grad(self.op.rules[i](back, *inputs, y, *self.parameters), back, tangent, create_graph=True)[0]
+
+
+def whole(g: Any, y: Any) -> ndarray:
+    """A gradient in the shape of its node."""
+    return g if g.__class__ is ndarray and g.shape == y.shape else np.broadcast_to(g, y.shape)
 
 
 def curved_op(*inputs: Any) -> Any:
@@ -328,6 +381,9 @@ def array_op(name: str, forward: Callable, *rules: Callable | None, curved: bool
 
 def call(op: Operation, *inputs: Any, parameters: tuple = ()) -> Any:
     """Apply an array operation: on plain arrays give an array, on nodes record."""
+    x = inputs[0]
+    if len(inputs) == 1 and engine._ordinary and x.__class__ is Tensor and x.flow is not constant:
+        return record(op.forward(x.data, *parameters), Call(op, (0,), parameters), x)
     for x in inputs:
         if isinstance(x, Value):
             break
@@ -358,13 +414,18 @@ def kept(x: Any, axis: tuple | None) -> tuple[int, ...]:
 
 
 def restore(g: Any, x: Any, axis: tuple | None, keepdims: bool) -> Any:
-    """g, the gradient of a reduction of x, with the reduced axes back as length 1."""
-    return g if keepdims else reshape(g, kept(x, axis))
+    """g, the gradient of a sum over x: the reduced axes are back, repeated if g is a node."""
+    if not isinstance(g, Value) and axis is None:
+        return g
+    g = g if keepdims else reshape(g, kept(x, axis))
+    return broadcast_to(g, x.shape) if isinstance(g, Value) else g
 
 
 def sum_to(g: Any, shape: tuple) -> Any:
     """The transpose of broadcasting: add up what was copied."""
     lead = len(g.shape) - len(shape)
+    if g.__class__ is ndarray and g.shape[lead:] == shape:
+        return np.add.reduce(g, tuple(range(lead)))
     axes = (*range(lead), *(k + lead for k, n in enumerate(shape) if n == 1 != g.shape[k + lead]))
     return reshape(call(sum_op, g, parameters=(axes, False)), shape)
 
@@ -373,10 +434,17 @@ def data_of(x: Any) -> Any:
     return x.data if isinstance(x, Value) else x
 
 
+def repeated(x: ndarray, shape: tuple) -> ndarray:
+    """numpy.broadcast_to, and a third of its time where x is a row for every row."""
+    if x.ndim == 1 and x.flags.c_contiguous and x.shape[0] == shape[-1] > 1:
+        return ndarray(shape, x.dtype, x, 0, (0,) * (len(shape) - 1) + x.strides)
+    return np.broadcast_to(x, shape)
+
+
 # the three that broadcasting needs; the rest of the table is in arrays.py
 sum_op = array_op("sum", lambda x, axis, keep: np.add.reduce(x, axis, None, None, keep),
-                 lambda g, x, y, axis, keep: broadcast_to(restore(g, x, axis, keep), x.shape))
-_broadcast = array_op("broadcast_to", np.broadcast_to, lambda g, x, y, shape: sum_to(g, x.shape))
+                 lambda g, x, y, axis, keep: restore(g, x, axis, keep))
+_broadcast = array_op("broadcast_to", repeated, lambda g, x, y, shape: sum_to(g, x.shape))
 _reshape = array_op("reshape", lambda x, shape: x.reshape(shape), lambda g, x, y, shape: reshape(g, x.shape))
 # between the two worlds: a Value becomes an array of equal entries, and back by adding up
 _fill = array_op("broadcast_to", lambda x, like: np.full(like.shape, x, like.dtype), lambda g, x, y, like: total(g))
