@@ -6,9 +6,11 @@ table are run on names (`names.py`), so an operation that was defined a minute a
 
 from __future__ import annotations
 
+import contextlib
 import html
 import itertools
 import math
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -108,7 +110,8 @@ class Story:
         self.lines = list(enumerate((node for node in self.operations if id(node) not in self.folded), 1))
         self.gradients: dict[int, Any] = {id(root): root.data ** 0}
         self.ways: Counter[int] = Counter()             # how many contributions a node has received
-        self.back = [(n, line, list(self._back(line))) for n, line in reversed(self.lines)]
+        with quiet():
+            self.back = [(n, line, list(self._back(line))) for n, line in reversed(self.lines)]
         self.contributions = [c for _, _, group in self.back for c in group]
 
     # ------------------------------------------------------------------------- what is told of
@@ -141,7 +144,7 @@ class Story:
         labels, used = {_clean(x.label) for x in nodes}, set[str]()
         schemes = {stem: map(f"{stem}{{}}".format, itertools.count(1)) for stem in "vpc"}
         for x in nodes:
-            label, number = _clean(x.label), _number(x)
+            label, number = _clean(x.label), number_of(x)
             if not label and not x.requires_grad and number is not None:
                 self.names[id(x)] = self.style.of(number)
                 continue
@@ -164,7 +167,7 @@ class Story:
 
     def figures(self, x: Any) -> Any:
         """The number of a node, as a piece of formula."""
-        return self.formula(x, self.figures) if id(x) in self.folded else self.style.of(_number(x))
+        return self.formula(x, self.figures) if id(x) in self.folded else self.style.of(number_of(x))
 
     def formula(self, node: Value, piece: Callable | None = None) -> Name:
         """What was computed, in names or in other pieces."""
@@ -182,9 +185,9 @@ class Story:
     def _inside(self, line: Value, node: Value, arrived: Any, rate: Any, slope: Any) -> Iterator[Contribution]:
         """The same from one operation inside a line; `rate` and `slope` are those of the line by this operation."""
         inputs = node.operands()
-        plain = rate is not None and all(_number(x) is not None for x in (node, *inputs))
-        rates, slopes = dict(_parts(node, rate)) if plain else {}, self._slopes(node, slope)
-        for i, part in _parts(node, arrived):
+        plain = rate is not None and all(number_of(x) is not None for x in (node, *inputs))
+        rates, slopes = dict(handed_down(node, rate)) if plain else {}, self._slopes(node, slope)
+        for i, part in handed_down(node, arrived):
             x = inputs[i]
             if id(x) in self.folded:
                 yield from self._inside(line, x, part, rates.get(i), slopes.get(i))
@@ -240,7 +243,7 @@ class Story:
 
     def _equal(self, name: str, data: Any) -> str:
         """w = 3, or for arrays: W of shape (2, 16)"""
-        number = _number(data)
+        number = number_of(data)
         return f"{_m(name)} of shape {data.shape}" if number is None else _m(f"{name} = {self.style.number(number)}")
 
     def _given(self) -> str:
@@ -249,12 +252,12 @@ class Story:
         given = dict.fromkeys(x for node in self.operations for x in node.operands()
                               if isinstance(x, Value) and id(x) not in inside)
         texts = [self._equal(self.piece(x).text, x.data) + ("" if x.requires_grad else " (constant)")
-                 for x in given if x.requires_grad or x.label or _number(x) is None]
+                 for x in given if x.requires_grad or x.label or number_of(x) is None]
         return f"Given {', '.join(texts)}." if texts else ""
 
     def _computed(self, node: Value) -> str:
         """u = w·x = 3·2 = 6"""
-        plain = all(_number(x) is not None for x in node.operands())
+        plain = all(number_of(x) is not None for x in node.operands())
         texts = [self.piece(node).text, self.formula(node).text, self.formula(node, self.figures).text if plain else ""]
         return self._equal(" = ".join(dict.fromkeys(filter(None, texts))), node.data)
 
@@ -266,7 +269,7 @@ class Story:
             told = self._on_arrays(c, opening)
         else:
             formula = [] if c.slope is None else [self.style.times(self.rate(c.line), c.slope)]
-            figures = [self.style.times(_number(c.arrived), _number(c.rate)), self.style.number(_number(c.part))]
+            figures = [self.style.times(number_of(c.arrived), number_of(c.rate)), self.style.number(number_of(c.part))]
             told = _m(opening + " = ".join(dict.fromkeys(formula + figures)))
         if isinstance(c.slope, Name) and c.slope.since:
             told += f", since {_m(', '.join(c.slope.since))}"
@@ -274,7 +277,7 @@ class Story:
             return told + (f" (1st of {ways} contributions)" if ways > 1 else "")
         if c.rate is None:
             return f"{_m(left)} gets its {_ordinal(c.order)} contribution, which is added: {told}"
-        before, part, total = (self.style.of(_number(x)) for x in (c.before, c.part, c.total))
+        before, part, total = (self.style.of(number_of(x)) for x in (c.before, c.part, c.total))
         return (f"{_m(left)} gets its {_ordinal(c.order)} contribution: {told}; "
                 f"{_m(f'{self.literal.apply(add, before, part).text} = {total.text}')}")
 
@@ -289,7 +292,7 @@ class Story:
         a, b = (self.piece(x).text + self.style.transposed for x in operands)
         rows, columns = (x.data.shape[::-1] for x in operands)
         product = [arrived, b] if c.position == 0 else [a, arrived]
-        shapes = [c.arrived.shape, columns] if c.position == 0 else [rows, c.arrived.shape]
+        shapes = [c.line.data.shape, columns] if c.position == 0 else [rows, c.line.data.shape]
         return f"{_m(opening + self.style.dot.join(product))}, {'·'.join(map(str, shapes))} -> {shape}"
 
     def _paths(self) -> Section:
@@ -299,7 +302,7 @@ class Story:
             names = self.style.arrow.join(self.piece(x).text for x in (*(c.source for c in reversed(path)), self.root))
             rates = [c.rate for c in reversed(path)]
             product = "" if None in rates else ": " + _m(
-                f"{self.style.times(*map(_number, rates))} = {self.style.number(_number(math.prod(rates)))}")
+                f"{self.style.times(*map(number_of, rates))} = {self.style.number(number_of(math.prod(rates)))}")
             lines.append(("", _m(names) + product, []))
         return Section(f"Every path from {_m(self.piece(self.wrt).text)} to {_m(self.piece(self.root).text)}",
                        "The rates along a path multiply, and the paths add up."
@@ -309,15 +312,15 @@ class Story:
         """The gradients, and one of them in words."""
         gradients = {id(x): self.gradients.get(id(x), 0.0) for x in variables}
         lines: list[Line] = [("", self._equal(self.rate(x).text, gradients[id(x)]), []) for x in variables]
-        known = [(g, x) for x in variables if (g := _number(gradients[id(x)])) is not None and math.isfinite(g) and g]
+        known = [(g, x) for x in variables if (g := number_of(gradients[id(x)])) is not None and math.isfinite(g) and g]
         words = ""
         if known:
             g, x = max(known, key=lambda pair: abs(pair[0]))
             words = (f"In words: raise {_m(self.piece(x).text)} by {_m('0.001')}, and {_m(self.piece(self.root).text)} "
                      f"{'rises' if g > 0 else 'falls'} by about {_m(self.style.number(abs(g) / 1000))}.")
-        elif all(_number(g) == 0 for g in gradients.values()):
+        elif all(number_of(g) == 0 for g in gradients.values()):
             words = f"A small change does not move {_m(self.piece(self.root).text)} at all here."
-        told = [_number(x) for c in self.contributions for x in (c.line, c.rate, c.part, c.total)]
+        told = [number_of(x) for c in self.contributions for x in (c.line, c.rate, c.part, c.total)]
         if any(x is not None and x % 1 and float(f"{x:.{self.style.digits}g}") != x for x in told):
             words += f" Numbers are rounded to {self.style.digits} digits."
         return Section("Result", words.strip(), lines)
@@ -332,18 +335,18 @@ def _check(root: Any) -> None:
               "it depends on nothing that requires a gradient" if not root.requires_grad else
               "it was not computed from anything" if root.is_leaf else
               f"it has the shape {root.data.shape}, and explain tells of one number; take .sum(), .mean() or one entry"
-              if _number(root) is None else "")
+              if number_of(root) is None else "")
     if reason:
         raise ValueError(f"there is nothing to explain about {root!r:.80}: {reason}")
 
 
-def _number(x: Any) -> Any:
+def number_of(x: Any) -> Any:
     """The number that a node or an array of one entry holds; None if there are several."""
     data = x.data if isinstance(x, Value) else x
     return None if data is None else float(data) if getattr(data, "size", 1) == 1 else None
 
 
-def _parts(node: Value, g: Any) -> list[tuple[int, Any]]:
+def handed_down(node: Value, g: Any) -> list[tuple[int, Any]]:
     """What each input receives when g arrives at the node."""
     inputs = node.operands()
     datas = [x.data if isinstance(x, Value) else x for x in inputs]
@@ -362,6 +365,11 @@ def _parts(node: Value, g: Any) -> list[tuple[int, Any]]:
         finally:
             for x, grad in zip(nodes, before):
                 x.grad = grad
+
+
+def quiet() -> Any:
+    """No NumPy warnings in this block: nan and inf are told of, or looked for."""
+    return sys.modules["numpy"].errstate(all="ignore") if "numpy" in sys.modules else contextlib.nullcontext()
 
 
 def _clean(label: str) -> str:
