@@ -9,11 +9,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 from micrograd.drawing.stage import escaped, stage, stylesheet, text_width
 from micrograd.drawing.story import Story, short, story
-from micrograd.drawing.styles import THEMES
 
 _RULES = """
 .mg-stage [style]{animation-duration:%.2fs;animation-timing-function:linear;animation-fill-mode:both;\
@@ -42,8 +40,6 @@ def animate(root: Any, file: Any = None, *, seconds: float | None = None, repeat
     >>> picture[:4], "<script" in picture, w.grad
     ('<svg', False, 0.0)
     """
-    if theme not in THEMES:
-        raise ValueError(f"theme is one of {', '.join(THEMES)}, got {theme!r}")
     told = story(root, max_nodes, numbers)
     film = _Film(told, seconds, repeat, f"{prefix}{theme}{numbers}")
     drawn = stage(told, film.mark, prefix, gathering=True)
@@ -54,7 +50,7 @@ def animate(root: Any, file: Any = None, *, seconds: float | None = None, repeat
     rules = stylesheet(theme) + _RULES % (film.end, "infinite" if repeat else 1, "\n".join(film.keyframes.values()))
     height = drawn.height + 40
     svg = (f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-stage" viewBox="0 0 {width:.2f} {height:.2f}" '
-           f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label={quoteattr(film.result)}>'
+           f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escaped(film.result)}">'
            f"<style>{rules}</style>{body}</svg>\n")
     if file is not None:
         Path(file).write_text(svg, encoding="utf-8")

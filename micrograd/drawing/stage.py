@@ -8,13 +8,13 @@ product`; halos and pulses are seen only while something happens.
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from xml.sax.saxutils import quoteattr
 
 from micrograd.drawing.dot import visible
 from micrograd.drawing.render import layout, render
@@ -39,6 +39,8 @@ class Stage:
 
 def stylesheet(theme: str) -> str:
     """The colours of a stage as CSS; "auto" turns dark with the reader's screen."""
+    if theme not in THEMES:
+        raise ValueError(f"theme is one of {', '.join(THEMES)}; got {theme!r}")
     rules = _rules("light" if theme == "auto" else theme)
     return rules + (f"\n@media(prefers-color-scheme:dark){{{_rules('dark')}}}" if theme == "auto" else "")
 
@@ -134,7 +136,7 @@ class _Card:
         kind = "parameter" if node.parameter else node.kind
         said = f"{node.name}: data {node.data_text}" + (f", gradient {node.grad_text}" if node.grad_text else "")
         parts = [f'<g id="{prefix}{node.id}" class="node {kind}{" result" * self.is_root}" role="img" '
-                 f'aria-label={quoteattr(visible(said, 300))} {mark("node", node.id)}>',
+                 f'aria-label="{escaped(said)}" {mark("node", node.id)}>',
                  *(f'<rect class="{name}" x="{_n(left)}" y="{_n(top)}" width="{_n(self.width)}" height="{_n(height)}" '
                    f'rx="9" {mark(name, node.id)}/>' for name in ("halo", "halo_back", "card"))]
         if self.badge:
@@ -193,7 +195,7 @@ def _text(name: str, x: float, y: float, text: str, more: str = "") -> str:
 
 def escaped(text: str) -> str:
     """Text as it may stand in SVG and HTML, whatever a label holds."""
-    return visible(text, 10000).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return html.escape(visible(text, 10000))
 
 
 def _n(x: float) -> str:
