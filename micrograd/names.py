@@ -4,7 +4,7 @@
 >>> x, w = Name("x"), Name("w")
 >>> ops.tanh(w * (x + 1.0)).text
 'tanh(w * (x + 1.0))'
->>> formula(ops.tanh, 0, x, y=Name("y")).text
+>>> formula(ops.tanh, 0, x, y=Name("y"))
 '1.0 - y * y'
 
 `Name` writes Python. `Prose` writes what a teacher would put on the board, `Latex` what a paper prints.
@@ -155,7 +155,7 @@ class Prose(Name):
     `since` says why: the derivative of relu is 1, since r > 0.
 
     >>> u = Prose("u", known=6.0)
-    >>> slope = formula(ops.relu, 0, u, y=Prose("r", known=6.0))
+    >>> slope = ops.relu.rules[0](1.0, u, Prose("r", known=6.0))
     >>> slope.text, slope.since, (u * u - 2.0 * u).text
     ('1', ('r > 0',), 'u² - 2·u')
     """
@@ -311,15 +311,15 @@ def _is(x: Any, number: float) -> bool:
     return not isinstance(x, Name) and x is not None and x == number
 
 
-def formula(op: Operation, i: int, *inputs: Any, y: Any = None) -> Name:
-    """The derivative of `op` by input `i`, in the style of the names in `inputs`.
+def formula(op: Operation, i: int, *inputs: Any, y: Any = None) -> str:
+    """The derivative of `op` by input `i`, written in the style of the names in `inputs`.
 
     Args:
         y: the name of the result, which many rules use; left out, the operation on the inputs.
 
     >>> a, b = Name("a"), Name("b")
-    >>> formula(ops.mul, 0, a, b).text, formula(ops.add, 1, a, b).text, formula(ops.pow, 0, a, 3.0).text
+    >>> formula(ops.mul, 0, a, b), formula(ops.add, 1, a, b), formula(ops.pow, 0, a, 3.0)
     ('b', '1.0', '3.0 * a ** 2.0')
     """
     style = next((x for x in (*inputs, y) if isinstance(x, Name)), Name(""))
-    return style.of(op.rules[i](1.0, *inputs, style.apply(op, *inputs) if y is None else y))
+    return style.of(op.rules[i](1.0, *inputs, style.apply(op, *inputs) if y is None else y)).text
