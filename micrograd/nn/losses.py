@@ -91,7 +91,7 @@ def hinge_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
 
 def _log(p: Any) -> Any:
     """log p, not below -100, so that a wrong certainty costs much but not everything."""
-    return ops.clamp_min(ops.log(p), -100.0)
+    return ops.maximum(ops.log(ops.maximum(p, 1e-44)), -100.0)      # 1e-44: less than e^-100, and not 0 in float32
 
 
 _cross = Operation("binary_cross_entropy", "bce", lambda p, t: -(t * _log(p) + (1 - t) * _log(1 - p)), (

@@ -57,7 +57,8 @@ class Module:
     def register_forward_hook(self, hook: Callable) -> Any:
         """Call `hook(module, inputs, output)` after each forward; what it returns replaces the output."""
         from micrograd.engine import Handle
-        self._hooks = {**self._hooks}
+        if not self._hooks:
+            self._hooks = {}                                # of this module alone
         return Handle(self._hooks, hook)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -209,7 +210,7 @@ def _like(old: Any, new: Any) -> Any:
     if not hasattr(old, "shape"):
         return number(new.item() if hasattr(new, "item") and getattr(new, "ndim", 1) == 0 else new, "a parameter")
     import numpy
-    new = numpy.array(new)
+    new = numpy.array(new.cpu().numpy() if hasattr(new, "cpu") else new)     # a tensor of torch
     if new.shape != old.shape:
         raise ValueError(f"shape {new.shape} came, {old.shape} is needed")
     if not (numpy.issubdtype(new.dtype, numpy.number) and numpy.can_cast(new.dtype, old.dtype, "same_kind")):

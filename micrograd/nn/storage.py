@@ -53,7 +53,7 @@ def load(path: str | os.PathLike, model: Module | None = None, strict: bool = Tr
     read = {".safetensors": _read_safetensors, ".npz": _read_npz}[_ending(path)]
     try:
         state = read(path)
-    except (ValueError, KeyError, TypeError, EOFError, SyntaxError) as error:
+    except (ValueError, KeyError, TypeError, EOFError, SyntaxError, RecursionError) as error:
         raise ValueError(f"{os.fspath(path)!r} is no readable {_ending(path)} file: {error}") from None
     if model is not None:
         model.load_state_dict(state, strict)
@@ -70,8 +70,8 @@ def _ending(path: str | os.PathLike) -> str:
 def _read_npz(path: Any) -> dict[str, np.ndarray]:
     import zipfile
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
+            return dict(content)
     except (zipfile.BadZipFile, AttributeError) as error:
         raise ValueError(error) from None
 

@@ -5,8 +5,10 @@ Every rule below is PyTorch's, to the rounding: https://pytorch.org/docs/stable/
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -256,8 +258,10 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0,
         raise RuntimeError(f"the norm of the gradients is {total}, so they cannot be clipped; nothing was changed")
     share = max_norm / (total + 1e-6)
     if not share >= 1:
-        for p in nodes:
-            p.grad = p.grad * share
+        numpy = sys.modules.get("numpy")
+        with numpy.errstate(invalid="ignore") if numpy else contextlib.nullcontext():       # inf * 0 is nan, as intended
+            for p in nodes:
+                p.grad = p.grad * share
     return total
 
 
