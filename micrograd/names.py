@@ -167,7 +167,9 @@ class Prose(Name):
     symbols = {"*": "·", "/": "/", "==": " = ", "<=": " ≤ ", ">=": " ≥ "}
 
     @classmethod
-    def number(cls, x: float) -> str:
+    def number(cls, x: Any) -> str:
+        if getattr(x, "ndim", 0):
+            return f"[{'×'.join(map(str, x.shape))}]"   # an array without a name, by its form
         if not math.isfinite(x):
             return "nan" if x != x else "∞" if x > 0 else "-∞"
         return str(int(x)) if x == int(x) and abs(x) < 1e6 else f"{x:.{cls.digits}g}"
@@ -237,7 +239,7 @@ class Prose(Name):
         if op is ops.equal:
             return self.compare("==", *inputs)
         reasons = [reason for x in pieces for reason in x.since]
-        if op is ops.where and pieces[0].known is not None:
+        if op is ops.where and isinstance(pieces[0].known, (bool, int, float)):
             piece = pieces[1 if pieces[0].known else 2]
             reasons = [*pieces[0].since, *piece.since]
         else:
