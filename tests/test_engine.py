@@ -372,6 +372,30 @@ def test_inputs_are_the_same_nodes_at_every_look():
     assert slope.data == 12.0 and grad(slope, x) == (6.0,)
 
 
+def test_looking_at_inputs_changes_no_rule():
+    def looked_at(y):
+        for node in (y, *y.inputs):
+            assert node.inputs == node._prev
+        return y
+
+    x = Value(3.0)
+    y = x * 2
+    y._backward = lambda: setattr(x, "grad", x.grad + 100 * y.grad)
+    looked_at(y).backward()
+    assert x.grad == 100.0
+    z = 2.0 / x
+    z._op = "over"
+    x.zero_grad()
+    looked_at(z).backward()
+    assert x.grad == -2 / 9 and z._op == "over"
+    x.zero_grad()
+    for function, expected in ((lambda x: 2 * x ** 2, 12.0), (lambda x: where(True, x, 5.0), 1.0), (lambda x: 1 - x, -1.0),
+                               (lambda x: micrograd.leaky_relu(-x), -0.01), (lambda x: MLP(1, [1])([0.5]) * x, None)):
+        y = function(x)
+        (before,), (after,) = grad(y, x), grad(looked_at(y), x)
+        assert before == after and expected in (None, after)
+
+
 # --------------------------------------------------------------------------- leaves and constants
 def test_what_you_wrap_is_a_variable_and_what_you_do_not_is_a_constant():
     a = Value(2.0)
@@ -826,6 +850,11 @@ def test_an_array_on_either_side_gives_a_tensor():
         assert type(y) is micrograd.Tensor and y.data.tolist() == [3.0, 6.0]
         y.sum().backward()
         assert v.grad == 3.0 and type(v.grad) is float
+    for product in (lambda a, v: a * v, lambda a, v: v * a, lambda a, v: micrograd.maximum(v, a)):
+        assert type(product(micrograd.Tensor(2.0), Value(3.0))) is micrograd.Tensor
+    with no_grad(), pytest.raises(TypeError):
+        v -= np.array([1.0, 2.0])
+    assert v.data == 3.0
 
 
 def test_numpy_containers_of_values_are_containers():
