@@ -1,0 +1,175 @@
+"""A program on batches in NumPy: each line is one call of NumPy, into a buffer that was made once."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from micrograd import ops
+from micrograd.compiler.targets import _MATH, layout, listed, statement
+from micrograd.compiler.trace import AND, BOOLEAN, CONDITIONS, EACH, TOTAL, Step, Style, Trace
+from micrograd.names import ATOM, Name
+from micrograd.ops import Operation
+
+
+class NumPy(Style):
+    """Formulas on arrays and NumPy's own scalars, with NumPy's functions."""
+
+    __slots__ = ()
+    again = "{0} = {0} + {1}"                           # += would write into an array that has another name, too
+    names: ClassVar[dict[str, str]] = {**_MATH, "atan": "arctan", "maximum": "maximum", "minimum": "minimum",
+                                       "where": "where", "abs": "absolute", "sign": "sign", "erf": "erf", "pow": "power"}
+    infixes: ClassVar[dict] = {**Style.infixes, AND: ("&", ATOM)}
+
+    def choice(self, condition: Name, a: Name, b: Name) -> Name:
+        return self.call("where", condition, a, b)
+
+    def write(self, op: Operation, *inputs: Any) -> Name:
+        if op is ops.pow:
+            return self.call("power", *inputs)
+        if op is ops.relu:
+            return self.call("maximum", *inputs, self.of(0.0))
+        if op is TOTAL:
+            return self.call("total", *inputs)
+        return super().write(op, *inputs)
+
+
+def numpy_source(trace: Trace) -> tuple[str, int, int]:
+    """The source of a function, and how many buffers of numbers and of conditions it wants."""
+    buffers = Buffers(trace) if trace.optimize else None
+    style, lines = NumPy(""), []
+    for i, step in enumerate(trace.steps):
+        op, *inputs = step.parts
+        if i == trace.first_backward and not trace.optimize:
+            lines.append(("", "backward"))
+        if buffers and (step.when == EACH or op is TOTAL):
+            lines += [(line, "") for line in buffers.lines(i, step)]
+            continue
+        if line := statement(trace, style, step):
+            lines.append((line, step.comment))
+    head = []
+    if buffers:
+        head = [(f"({listed(names, 8)},) = {given}", "") for names, given in
+                ((buffers.made[False], "buffers"), (buffers.made[True], "masks")) if names]
+        lines = [(line, "") for x in trace.inputs for line in buffers.sum_of(x)] + lines
+    copied = ".copy()" if buffers and trace.value.when == EACH else ""
+    given = ["n", "ones", "buffers", "masks", *(x.text for x in (*trace.given, *trace.inputs))]
+    gradients = listed([g.text for g in trace.gradients], 12)
+    source = (f"def program({listed(given)}):\n{layout(head + lines, 4)}"
+              f"    return {trace.value.text}{copied}, ({gradients}{',' * (len(trace.gradients) == 1)})\n")
+    return source, len(buffers.made[False]) if buffers else 0, len(buffers.made[True]) if buffers else 0
+
+class Buffers:
+    """Which step writes into which buffer: a buffer is free again after the last use of what it holds."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.free: dict[bool, list[str]] = {False: [], True: []}
+        self.made: dict[bool, list[str]] = {False: [], True: []}
+        self.totals: dict[Step, Step] = {}              # what is summed over the batch -> its sum
+        self.last: dict[Step, int] = {trace.value: len(trace.steps)}
+        for i, step in enumerate(trace.steps):
+            if step.parts[0] is TOTAL:
+                self.totals[step.parts[1]] = step
+            else:
+                self.last.update((x, max(i, self.last.get(x, 0))) for x in step.parts[1:])
+        # the sum over the batch of a product is a dot product, and the product itself may not be needed
+        self.dots = {x for x in self.totals if x.parts[0] is ops.mul and x not in self.last
+                     and x.parts[1].when == EACH == x.parts[2].when}
+
+    def take(self, kind: bool) -> str:
+        """A buffer for numbers, or for conditions."""
+        if not self.free[kind]:
+            self.made[kind].append(f"{'m' if kind else 'b'}{len(self.made[kind]) + 1}")
+            self.trace.taken.add(self.made[kind][-1])
+            return self.made[kind][-1]
+        return self.free[kind].pop()
+
+    def give_back(self, i: int, inputs: tuple) -> None:
+        """Free the buffers of inputs that step i was the last to use."""
+        for x in set(inputs):
+            if x.text in self.made[x.parts[0] in BOOLEAN] and self.last.get(x) == i:
+                self.free[x.parts[0] in BOOLEAN].append(x.text)
+
+    def sum_of(self, x: Step) -> list[str]:
+        """The line for the sum over the batch, where one is wanted."""
+        if x not in self.totals:
+            return []
+        total = self.totals[x]
+        total.text = total.name = self.trace.free_name("", "s")
+        a, b = (x.parts[1].text, x.parts[2].text) if x in self.dots else (x.text, "ones")
+        return [f"{total.text} = {a}.dot({b})"]
+
+    def lines(self, i: int, step: Step) -> list[str]:
+        """The calls for one step of the batch."""
+        op, *inputs = step.parts
+        if op is TOTAL:
+            return []                                   # written where its input was
+        lines = []
+        if step in self.dots:
+            lines = self.sum_of(step)
+            self.give_back(i, inputs)
+            return lines
+        if op is ops.where:
+            condition, a, b = inputs
+            if b.text in self.made[False] and self.last[b] == i and b is not a:
+                step.text = b.text
+                self.give_back(i, (condition, a))
+            else:
+                step.text = self.take(False)
+                lines.append(f"copyto({step.text}, {b.text})")
+                self.give_back(i, inputs)
+            lines.append(f"copyto({step.text}, {a.text}, where={condition.text})")
+        else:
+            self.give_back(i, inputs)
+            step.text = self.take(op in BOOLEAN)
+            function, more = _CALLS.get(op) or (NumPy.names.get(op.name, op.name), "")
+            out = "out=" if function in ("maximum", "minimum") else ""      # elsewhere by position, which is faster
+            lines.append(f"{function}({', '.join(x.text for x in inputs)}{more}, {out}{step.text})")
+        lines += self.sum_of(step)
+        if step not in self.last:
+            self.free[False].append(step.text)
+        return lines
+
+
+_CALLS: dict[Operation, tuple[str, str]] = {
+    ops.add: ("add", ""), ops.sub: ("subtract", ""), ops.mul: ("multiply", ""), ops.div: ("divide", ""),
+    ops.neg: ("negative", ""), ops.relu: ("maximum", ", 0.0"), ops.equal: ("equal", ""), AND: ("logical_and", ""),
+    **{CONDITIONS[symbol]: (name, "") for symbol, name in
+       {"<": "less", ">": "greater", "<=": "less_equal", ">=": "greater_equal"}.items()}}
+
+
+def functions() -> dict[str, Any]:
+    """NumPy's functions, and what NumPy does not have."""
+    import numpy as np
+    names = {*NumPy.names.values(), *(name for name, _ in _CALLS.values()), "copyto"} - {"sign", "erf"}
+
+    def sign(x: Any, out: Any = None) -> Any:
+        return np.nan_to_num(np.sign(x, out=out), copy=False, nan=0.0)
+
+    return {**{name: getattr(np, name) for name in names}, "sign": sign, "total": np.sum, "inf": np.inf, "nan": np.nan,
+            "erf": np.frompyfunc(math.erf, 1, 1)}
+
+
+def numpy_run(trace: Trace) -> Callable:
+    """What runs the program: given the data of the leaves, the inputs and the number of samples."""
+    import numpy as np
+    source, numbers, masks = numpy_source(trace)
+    namespace = functions()
+    exec(source, namespace)
+    program, lock = namespace["program"], threading.Lock()
+    room: dict[int | None, tuple] = {}
+
+    def run(data: list, inputs: Sequence, samples: int | None) -> tuple:
+        n = samples or 1
+        given = [np.asarray(x, dtype=np.float64) if hasattr(x, "__len__") else np.float64(x) for x in (*data, *inputs)]
+        with lock, np.errstate(all="ignore"):           # threads share the buffers
+            if n not in room:
+                room.clear()
+                room[n] = (np.ones(n), np.empty((numbers, n)), np.empty((masks, n), bool))
+            value, gradients = program(float(n), *room[n], *given)
+        return value, [float(g) for g in gradients]
+
+    return run
