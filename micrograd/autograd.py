@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from micrograd import engine
-from micrograd.engine import Flow, Value, chain_rule, nothing, prepare, set_thread, thread, topological_order
+from micrograd.engine import Flow, Value, chain_rule, nothing, prepare, set_thread, thread, topological_order, way_back
 from micrograd.ops import Operation
 
 
@@ -173,7 +173,7 @@ def grad(output: Value, inputs: Any, grad_output: Any = None, retain_graph: bool
             raise RuntimeError(f"{_name(x, i)} of grad must be a node that requires a gradient, got {x!r:.60}")
     seed = output.seed(grad_output, create_graph)
     keep = create_graph or (output._retains_graph if retain_graph is None else retain_graph)
-    operations, leaves = topological_order(output)
+    operations, leaves = way_back(output)
     nodes = list(dict.fromkeys([*operations, *leaves, *inputs]))
     before, wanted = [node.grad for node in nodes], set(inputs)
 
@@ -559,8 +559,9 @@ def checkpoint(fn: Callable, *inputs: Any) -> Any:
     >>> y.tanh().tanh().backward(); x.grad == y.grad
     True
     """
-    state = _random_state()
+    before = _random_state()
     segment = _Segment(fn, inputs)
+    state = before if _random_state() != before else None       # kept only if numbers were drawn: it is large
     if not thread.recording:
         return segment.outputs
     made = tuple(_Recomputed(fn, inputs, state, i).node(segment, y) for i, y in enumerate(_tuple(segment.outputs)))
@@ -588,9 +589,12 @@ class _Segment(_Observer):
     def outside(self, y: Value) -> list[Value]:
         """What y was made of besides the inputs: parameters, and values computed before."""
         operations, leaves = topological_order(y)
-        inside = self.own.union(v for v in self.variables if isinstance(v, Value))
-        below = [x for node in operations if node in self.own for x in node.operands()]
+        inside = {v for v in self.variables if isinstance(v, Value)} | self.own
+        below = [y, *(x for node in operations if node in self.own for x in node.operands())]
         return list(dict.fromkeys(x for x in below if isinstance(x, Value) and x.requires_grad and x not in inside))
+
+
+_CHECKPOINT = Operation("checkpoint", "checkpoint", lambda *inputs: None, ())
 
 
 class _Recomputed(Flow):
@@ -598,8 +602,8 @@ class _Recomputed(Flow):
 
     __slots__ = ("fn", "i", "inputs", "state")
 
-    def __init__(self, fn: Callable, inputs: tuple, state: tuple, i: int) -> None:
-        super().__init__(Operation("checkpoint", "checkpoint", fn, ()))
+    def __init__(self, fn: Callable, inputs: tuple, state: tuple | None, i: int) -> None:
+        super().__init__(_CHECKPOINT)
         self.fn, self.inputs, self.state, self.i = fn, inputs, state, i
 
     def node(self, segment: _Segment, y: Value) -> Value:
@@ -622,15 +626,17 @@ class _Recomputed(Flow):
         operations = [n for n in topological_order(y)[0] if n in segment.own]
         for inner in [*operations, *(v for v in segment.variables if isinstance(v, Value))]:
             inner.grad = nothing
-        chain_rule(y, node.grad, operations, recorded)
+        if y in segment.own:
+            chain_rule(y, node.grad, operations, recorded)
+        else:                                           # the function gave back what it was given, or found outside
+            y.grad = y.grad + node.grad
         for x, v in zip(self.inputs, segment.variables):
             if isinstance(x, Value) and x.requires_grad and v.grad is not nothing:
                 x.grad = x.grad + v.grad
 
     def run(self, variable: Callable) -> _Segment:
         """The function once more, on new variables, with the random numbers of the first time."""
-        now = _random_state()
-        _random_state(self.state)
+        now = _random_state(self.state)
         try:
             with enable_grad():
                 return _Segment(self.fn, self.inputs, variable)
@@ -647,12 +653,15 @@ class _Recomputed(Flow):
     pull = hand_down
 
 
-def _random_state(state: tuple | None = None) -> tuple:
-    """The state of the random numbers a program may draw: read it, or set it."""
+def _random_state(state: tuple | None = (), /) -> tuple | None:
+    """The state of the random numbers a program may draw; given one, it is set. None: not read, not set."""
+    if state is None:
+        return None
     tensor = sys.modules.get("micrograd.tensor")
-    generator = tensor.generator() if tensor else None
-    if state is not None:
+    generator = tensor.generator().bit_generator if tensor else None
+    now = random.getstate(), generator.state if generator else None
+    if state:
         random.setstate(state[0])
-        if generator is not None and state[1] is not None:
-            generator.bit_generator.state = state[1]
-    return random.getstate(), generator.bit_generator.state if generator is not None else None
+        if generator and state[1]:
+            generator.state = state[1]
+    return now

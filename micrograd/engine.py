@@ -8,12 +8,11 @@ all. The two functions to read first are `topological_order` and `chain_rule`.
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from micrograd.ops import TABLE, Ieee, Operand, Operation, add, mul, number
+from micrograd.ops import Ieee, Operand, Operation, add, mul, number
 
 
 # ------------------------------------------------------------------------ the way of a gradient
@@ -135,7 +134,7 @@ class ByHand(Flow):
     __slots__ = ("pull",)
 
     def __init__(self, symbol: str, inputs: tuple, pull: Callable[[Value], None] = lambda node: None) -> None:
-        super().__init__(Operation(symbol, symbol, _unknown, (None,) * len(inputs)))
+        super().__init__(Operation(symbol, symbol, _unknown, (None,) * len(inputs)), *range(len(inputs)))
         self.pull = pull
 
     def hand_down(self, node: Value, see: Callable = _data, give: Callable | None = None) -> None:
@@ -213,6 +212,15 @@ def topological_order(root: Value) -> tuple[list[Value], list[Value]]:
             node = waiting.pop()
 
 
+def way_back(root: Value) -> tuple[list[Value], list[Value]]:
+    """`topological_order` for a walk back, which needs the whole graph."""
+    operations, leaves = topological_order(root)
+    for leaf in leaves:
+        if leaf.flow is freed:
+            leaf.flow.pull(leaf)                        # says so
+    return operations, leaves
+
+
 def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bool = False,
                finish: Callable[[Value], None] | None = None) -> None:
     """Walk back from `root`: every node hands its gradient, complete by then, down to its inputs.
@@ -258,22 +266,34 @@ class _Thread(threading.local):
 
     recording = True
     observer: Any = None
+    unusual: Any = None
+
+
+class _Unusual:
+    """Lives as long as a thread pauses or watches; as long as none does, the fast path may be taken."""
+
+    count, lock = 0, threading.RLock()
+
+    def __init__(self) -> None: self.change(1)
+    def __del__(self) -> None: self.change(-1)
+
+    def change(self, by: int) -> None:
+        """One thread more, or less."""
+        global _ordinary
+        with _Unusual.lock:
+            _Unusual.count += by
+            _ordinary = _Unusual.count == 0
 
 
 thread = _Thread()
-_ordinary = True                    # no thread pauses or watches: the fast path may be taken
-_unusual = 0
-_lock = threading.Lock()
+_ordinary = True
 
 
 def set_thread(name: str, value: Any) -> Any:
-    """Set what this thread decided, and keep count of threads that are not ordinary; gives the old value."""
-    global _ordinary, _unusual
-    old, was = getattr(thread, name), thread.recording and thread.observer is None
+    """Set what this thread decided; gives the old value."""
+    old = getattr(thread, name)
     setattr(thread, name, value)
-    with _lock:
-        _unusual += was - (thread.recording and thread.observer is None)
-        _ordinary = _unusual == 0
+    thread.unusual = None if thread.recording and thread.observer is None else thread.unusual or _Unusual()
     return old
 
 
@@ -365,7 +385,7 @@ class Value(Operand):
 
     def apply(self, op: Operation, *inputs: Any) -> Any:
         """Record `op` on `inputs`: the general way, which the methods above cut short."""
-        if any(getattr(x, "ndim", 0) for x in inputs):
+        if any(getattr(x, "ndim", 0) or getattr(x, "rank", 0) for x in inputs):
             return self.on_batch(op, inputs)
         inputs = tuple(x if isinstance(x, Value) else number(x, op.name) for x in inputs)
         data = op.scalar(*map(_data, inputs))
@@ -374,7 +394,13 @@ class Value(Operand):
         reached = [i for i, x in enumerate(inputs) if op.rules[i] and x.__class__ is not float and x.requires_grad]
         if not reached or not thread.recording:
             return Value(data, requires_grad=False)
-        flow = prepare(op).both if len(reached) == len(inputs) < 3 else Flow(op, *reached)
+        prepare(op)
+        if len(reached) == len(inputs) < 3:
+            flow = op.both
+        elif len(inputs) == 2 and inputs[1 - reached[0]].__class__ is float:
+            flow = op.second if reached[0] else op.first
+        else:
+            flow = Flow(op, *reached)
         node = _node(data, flow, *(inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else inputs, None)))
         if thread.observer is not None:
             thread.observer.made(node)
@@ -473,7 +499,7 @@ class Value(Operand):
         """
         seed = self.seed(gradient, create_graph)
         retain_graph = create_graph or (self._retains_graph if retain_graph is None else retain_graph)
-        operations, leaves = topological_order(self)
+        operations, leaves = way_back(self)
         nodes = leaves + [node for node in operations if retain_graph or node._extra or not node.rank]
         before = [node.grad for node in nodes]
         start = nothing if create_graph or self.rank else unset
@@ -508,8 +534,6 @@ class Value(Operand):
 
     def receive(self, old: Any) -> None:
         """The end of a pass at a leaf: hooks, then what came is added to the gradient of earlier passes."""
-        if self.flow is freed:
-            self.flow.pull(self)
         if self.flow is constant or self.grad is nothing:
             self.grad = old
             return

@@ -86,7 +86,7 @@ class Operation:
     def on_arrays(self, *inputs: Any) -> Any:
         """The value on NumPy arrays: NumPy's own function where there is one, else the line itself."""
         if self.kernel is None:
-            import numpy                                # only a caller with arrays comes here
+            import numpy  # only a caller with arrays comes here
             self.kernel = (functools.partial(self.array, numpy) if callable(self.array)
                            else getattr(numpy, self.array) if self.array else self.forward)
         return self.kernel(*inputs)

@@ -848,9 +848,7 @@ def test_threads_train_side_by_side():
     assert sorted(results) == [1, 2, 3, 4] and all(close(w, 2.0, 1e-6) for w in results.values())
 
 
-def test_a_thread_that_ends_inside_no_grad_slows_nobody_down(monkeypatch):
-    monkeypatch.setattr(engine, "_unusual", engine._unusual)
-    monkeypatch.setattr(engine, "_ordinary", engine._ordinary)
+def test_a_thread_that_ends_inside_no_grad_slows_nobody_down():
     thread = threading.Thread(target=lambda: no_grad().__enter__())
     thread.start()
     thread.join()
@@ -907,11 +905,11 @@ def test_checkpoint_lets_peak_memory_fall():
         return highest, x.grad
 
     def in_segments(x):
-        for _ in range(40):
-            x = checkpoint(lambda a: deep(a, 100), x)
+        for _ in range(80):
+            x = checkpoint(lambda a: deep(a, 200), x)
         return x
 
-    plain, gradient = peak(lambda x: deep(x, 4000))
+    plain, gradient = peak(lambda x: deep(x, 16_000))
     less, same = peak(in_segments)
     assert same == gradient and less < plain / 8
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -141,10 +140,10 @@ def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) 
 
     Source: Ba, Kiros, Hinton 2016, "Layer Normalization"; torch.nn.functional.layer_norm.
 
-    >>> x = Tensor([[1.0, 3.0]])
+    >>> x = Tensor([[1.0, 2.0, 6.0]])
     >>> y = layer_norm(x)
-    >>> y.backward([[1.0, 0.0]]); y.data.round(4), x.grad.round(4)
-    (array([[-1.,  1.]]), array([[0., 0.]]))
+    >>> y.backward([[1.0, 0.0, 0.0]]); y.data.round(2), x.grad.round(2)
+    (array([[-0.93, -0.46,  1.39]]), array([[ 0.18, -0.22,  0.04]]))
     """
     x = x if isinstance(x, Tensor) else Tensor(x, requires_grad=False)
     n = x.shape[-1]
