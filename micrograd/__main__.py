@@ -24,11 +24,6 @@ from micrograd.expression import read, variables
 
 Answer = tuple[str, dict[str, Any]]
 NEURON = '"tanh(x1*w1 + x2*w2 + b)" x1=2 w1=-3 x2=0 w2=1 b=6.8813735870195432'
-# the options of `draw` that a shell can give, and what they may be
-PICTURE: dict[str, Any] = {
-    "edges": ("local", "upstream", "product"), "passes": ("forward", "both"), "color": ("kind", "gradient"),
-    "operations": ("nodes", "inside"), "layout": ("card", "row"), "rankdir": ("LR", "TB", "RL", "BT"),
-    "theme": ("auto", "light", "dark", "print"), "caption": str, "max_nodes": int}
 
 
 # ------------------------------------------------------------------------------------ commands
@@ -109,7 +104,8 @@ def train(options: argparse.Namespace) -> Answer:
         monitor.record(loss)
         optimiser.step()
     accuracy = float(((scores().data > 0) == (y > 0)).mean())
-    data = {"loss": monitor.losses, "accuracy": accuracy, "classes": classes, "parameters": len(model.parameters())}
+    data = {"loss": monitor.losses, "accuracy": accuracy, "classes": classes,
+            "parameters": sum(getattr(p.data, "size", 1) for p in model.parameters())}
     text = (f"{len(X)} points, {options.steps} steps: loss {monitor.losses[0]:.4f} -> {monitor.losses[-1]:.4f}, "
             f"accuracy {accuracy:.0%}")
     return _with_file(options, text, data | {"files": _results(options, model, monitor, X, y)})
@@ -150,7 +146,7 @@ def demo(options: argparse.Namespace) -> Answer:
         raise ValueError("the lessons are in the folder demos/ of the repository, which is not here; run this from a clone")
     if not options.name:
         return "\n".join(lessons), {"lessons": list(lessons)}
-    found = [path for name, path in lessons.items() if options.name in (name, name.partition("_")[0], name.partition("_")[2])]
+    found = [path for name, path in lessons.items() if options.name.zfill(2) in (name, *name.split("_", 1))]
     if not found:
         raise ValueError(f"there is no lesson {options.name!r}; there is {', '.join(lessons)}")
     sys.argv, sys.path[0] = [str(found[0]), "-o", options.output], str(folder)     # as `python demos/01_... .py -o .`
@@ -279,6 +275,13 @@ def _number(x: float) -> str:
     return f"{x:.6g}"
 
 
+def _count(text: str) -> int:
+    """A number of things, at least one."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r:.40}")
+    return int(text)
+
+
 def _kind(path: str, known: Sequence[str]) -> str:
     """The kind of file that the end of a name asks for."""
     kind = Path(path).suffix[1:].lower()
@@ -319,6 +322,14 @@ def _with_file(options: argparse.Namespace, text: str, data: dict[str, Any]) -> 
 
 
 # --------------------------------------------------------------------------------- command line
+# the options of `draw` that a shell can give, and what they may be
+PICTURE: dict[str, Any] = {
+    "edges": ("local", "upstream", "product"), "passes": ("forward", "both"), "color": ("kind", "gradient"),
+    "operations": ("nodes", "inside"), "layout": ("card", "row"), "rankdir": ("LR", "TB", "RL", "BT"),
+    "theme": ("auto", "light", "dark", "print"), "caption": str, "max_nodes": _count}
+
+
+
 class _Parser(argparse.ArgumentParser):
     """argparse with errors of one line."""
 
@@ -355,7 +366,7 @@ def _parser() -> _Parser:
     option = command(explain, '"u = w*x + b; u**2" w=3 x=2 b=1', '"x*tanh(x)" x=1 --wrt x --format markdown')
     option("--wrt", metavar="NAME", help="only what concerns this name")
     option("--format", choices=("text", "markdown", "latex", "html"), default="text")
-    option("--digits", type=int, default=4, help="how many digits a number may have (4)")
+    option("--digits", type=_count, default=4, help="how many digits a number may have (4)")
     option("-o", "--output", metavar="FILE", help="write it to a file")
     option = command(step, f"{NEURON} -o neuron.html")
     option("-o", "--output", metavar="FILE", default="step.html", help="the page (step.html)")
@@ -365,11 +376,11 @@ def _parser() -> _Parser:
     option = command(train, "moons -o out", "points.csv --backend scalar --layers 8 8 --steps 200", expression=False)
     option("data", help="moons, circles, spirals, xor, or a .csv file: columns of numbers, then the class")
     option("--backend", choices=("numpy", "scalar"), default="numpy")
-    option("--layers", type=int, nargs="+", default=[16, 16], metavar="N", help="neurons in each hidden layer (16 16)")
+    option("--layers", type=_count, nargs="+", default=[16, 16], metavar="N", help="neurons in each hidden layer (16 16)")
     option("--optimizer", choices=("Adam", "AdamW", "RMSprop", "SGD"), default="Adam")
     option("--lr", type=float, default=0.05, help="learning rate (0.05)")
-    option("--steps", type=int, default=100, help="training steps (100)")
-    option("--points", type=int, default=100, help="how many points are made (100)")
+    option("--steps", type=_count, default=100, help="training steps (100)")
+    option("--points", type=_count, default=100, help="how many points are made (100)")
     option("--seed", type=int, default=0)
     option("-o", "--output", metavar="FOLDER", help="for the model, the loss curve, the boundary and a stepper page")
     option = command(demo, "", "01", expression=False)
@@ -422,7 +433,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         message, status = "interrupted; nothing half-written is left", 130
     except Exception as error:                          # the last stop: at a shell a line helps, a traceback does not
-        message, status = str(error) or type(error).__name__, 2
+        known = isinstance(error, (ValueError, ImportError, RuntimeError, TypeError))
+        message, status = str(error) if known else f"{type(error).__name__}: {error}", 2
     print(f"micrograd: {' '.join(message.split())}", file=sys.stderr)
     return status
 

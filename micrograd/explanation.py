@@ -300,9 +300,9 @@ class Story:
         lines: list[Line] = []
         for path in itertools.islice(self.paths(), 10):
             names = self.style.arrow.join(self.piece(x).text for x in (*(c.source for c in reversed(path)), self.root))
-            rates = [c.rate for c in reversed(path)]
-            product = "" if None in rates else ": " + _m(
-                f"{self.style.times(*map(number_of, rates))} = {self.style.number(number_of(math.prod(rates)))}")
+            rates = [number_of(c.rate) for c in reversed(path)]
+            known = [] if None in rates else [self.style.times(*rates), self.style.number(math.prod(rates))]
+            product = ": " + _m(" = ".join(dict.fromkeys(known))) if known else ""
             lines.append(("", _m(names) + product, []))
         return Section(f"Every path from {_m(self.piece(self.wrt).text)} to {_m(self.piece(self.root).text)}",
                        "The rates along a path multiply, and the paths add up."

@@ -310,7 +310,7 @@ class Latex(Prose):
 
 
 def _is(x: Any, number: float) -> bool:
-    return not isinstance(x, Name) and x is not None and x == number
+    return isinstance(x, (int, float)) and x == number
 
 
 def formula(op: Operation, i: int, *inputs: Any, y: Any = None) -> str:
