@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from micrograd.compiler import build, targets
+from micrograd.compiler import arrays, build, targets
 from micrograd.compiler.trace import Tape, Trace
+from micrograd.compiler.scripts import SCRIPTS
 from micrograd.engine import Value, unset, variable
 from micrograd.ops import TABLE
 
@@ -75,8 +76,7 @@ def _doubles(x: Any) -> array.array:
 
 
 def _numpy(tape: Tape, batched: tuple[bool, ...], optimize: bool) -> Run:
-    from micrograd.compiler.array import NumPy, numpy_run
-    return numpy_run(Trace(tape, NumPy, batched, optimize))
+    return arrays.numpy_run(Trace(tape, arrays.NumPy, batched, optimize))
 
 
 _RUNS = {"python": _python, "numpy": _numpy, "c": _c}
@@ -169,7 +169,13 @@ def compile(root: Value, inputs: Sequence[Value] = (), wrt: Sequence[Value] | No
     return Program(Tape(root, inputs, wrt), target, optimize)
 
 
-def source(): ...
+def source(root: Value, target: str = "python", optimize: bool = False) -> str:
+    """A script that computes `root` and its gradients, and prints them."""
+    if target not in SCRIPTS:
+        raise ValueError(f"target is one of {', '.join(SCRIPTS)}, got {target!r}")
+    return SCRIPTS[target](Tape(root), optimize)
+
+
 def _length(x: Any, i: int) -> int | None:
     """The length of a batch; None for a number."""
     if not hasattr(x, "__len__") or getattr(x, "ndim", 1) == 0:
@@ -177,5 +183,6 @@ def _length(x: Any, i: int) -> int | None:
     if getattr(x, "ndim", 1) != 1:
         raise ValueError(f"input {i} is a batch of numbers, so it has one axis; got shape {x.shape}")
     return len(x)
-_TEXTS = {"python": lambda tape, batched, optimize: targets.python_source(Trace(tape, targets.Python, batched, optimize)),
-          "c": lambda tape, batched, optimize: targets.c_source(Trace(tape, targets.C, batched, optimize))}
+_TEXTS = {"python": lambda *trace: targets.python_source(Trace(trace[0], targets.Python, *trace[1:])),
+          "numpy": lambda *trace: arrays.text(Trace(trace[0], arrays.NumPy, *trace[1:])),
+          "c": lambda *trace: targets.c_source(Trace(trace[0], targets.C, *trace[1:]))}

@@ -83,14 +83,15 @@ def write(trace: Trace, style: Style) -> dict[int, list[tuple[str, str]]]:
     """The lines of a program with their comments, by when they run: once, for each sample, after that."""
     lines: dict[int, list[tuple[str, str]]] = {ONCE: [], EACH: [], AFTER: []}
     for i, step in enumerate(trace.steps):
+        when = step.when if style.loops else ONCE
         if i == trace.first_backward and not trace.optimize:
-            lines[step.when].append(("", "backward"))
-        if step.parts[0] is TOTAL:
+            lines[when].append(("", "backward"))
+        if step.parts[0] is TOTAL and style.loops:
             step.text = step.name = step.name or trace.free_name("", "sum")
             lines[ONCE].append((style.assign.format(step.text, "0.0"), ""))
             lines[EACH].append((style.again.format(step.text, step.parts[1].text), step.comment))
         elif line := statement(trace, style, step):
-            lines[step.when].append((line, step.comment))
+            lines[when].append((line, step.comment))
     return lines
 
 
@@ -133,14 +134,15 @@ def listed(names: Sequence[str], indent: int = 4, width: int = 112) -> str:
     return textwrap.fill(", ".join(names), width, break_long_words=False).replace("\n", "\n" + " " * indent)
 
 
-def python_source(trace: Trace, style: type[Python] = Python) -> str:
+def python_source(trace: Trace, style: type[Style] = Python) -> str:
     """A Python function: what it is given is the data of the leaves; it gives the value and the gradients."""
     lines = write(trace, style(""))
     parameters = [x.text for x in trace.given]
     gradients = listed([g.text for g in trace.gradients], 12)
     gradients = f"({gradients}{',' * (len(trace.gradients) == 1)})"
-    if all(x.when == ONCE for x in trace.inputs):
-        parameters += [x.text for x in trace.inputs]
+    batch = any(x.when == EACH for x in trace.inputs)
+    if not style.loops or not batch:
+        parameters = ["n"] * batch + parameters + [x.text for x in trace.inputs]
         return f"def program({listed(parameters)}):\n{layout(lines[ONCE], 4)}    return {trace.value.text}, {gradients}\n"
     many = [x.text for x in trace.inputs if x.when == EACH]
     parameters = ["n", *parameters, *(x.text + "_batch" if x.when == EACH else x.text for x in trace.inputs)]

@@ -47,7 +47,8 @@ class Style(Name):
     assign: ClassVar[str] = "{} = {}"
     again: ClassVar[str] = "{} += {}"
     alphabet: ClassVar[int] = 0                         # re.ASCII where names are ASCII only
-    calls_anything: ClassVar[bool] = False
+    calls_anything: ClassVar[bool] = False              # whether operations outside of the table can be called
+    loops: ClassVar[bool] = True                        # whether a batch is a loop, or one array
     names: ClassVar[dict[str, str]] = {}
     repeats: ClassVar[set[Operation]] = set()
     infixes: ClassVar[dict[Operation, tuple[str, int]]] = {
@@ -308,7 +309,7 @@ class Trace:
         old = grads.get(x)
         new = part if old is None else old + part
         if not self.optimize:
-            if old is None:
+            if old is None or old.when != new.when:     # what is added up in a loop must begin there
                 new = self.call_it(new, prefix + of[x].name, "g", comment)
             else:
                 new.name, new.comment = old.name, comment

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from micrograd import ops
-from micrograd.compiler.targets import _MATH, layout, listed, statement
+from micrograd.compiler.targets import _MATH, layout, listed, python_source, statement
 from micrograd.compiler.trace import AND, BOOLEAN, CONDITIONS, EACH, TOTAL, Step, Style, Trace
 from micrograd.names import ATOM, Name
 from micrograd.ops import Operation
@@ -18,6 +18,7 @@ class NumPy(Style):
     """Formulas on arrays and NumPy's own scalars, with NumPy's functions."""
 
     __slots__ = ()
+    loops = False
     again = "{0} = {0} + {1}"                           # += would write into an array that has another name, too
     names: ClassVar[dict[str, str]] = {**_MATH, "atan": "arctan", "maximum": "maximum", "minimum": "minimum",
                                        "where": "where", "abs": "absolute", "sign": "sign", "erf": "erf", "pow": "power"}
@@ -37,29 +38,23 @@ class NumPy(Style):
 
 
 def numpy_source(trace: Trace) -> tuple[str, int, int]:
-    """The source of a function, and how many buffers of numbers and of conditions it wants."""
-    buffers = Buffers(trace) if trace.optimize else None
-    style, lines = NumPy(""), []
+    """The source of a function that is given buffers, and how many it wants for numbers and for conditions."""
+    buffers, style = Buffers(trace), NumPy("")
+    lines = [line for x in trace.inputs for line in buffers.sum_of(x)]
     for i, step in enumerate(trace.steps):
-        op, *inputs = step.parts
-        if i == trace.first_backward and not trace.optimize:
-            lines.append(("", "backward"))
-        if buffers and (step.when == EACH or op is TOTAL):
-            lines += [(line, "") for line in buffers.lines(i, step)]
-            continue
-        if line := statement(trace, style, step):
-            lines.append((line, step.comment))
-    head = []
-    if buffers:
-        head = [(f"({listed(names, 8)},) = {given}", "") for names, given in
-                ((buffers.made[False], "buffers"), (buffers.made[True], "masks")) if names]
-        lines = [(line, "") for x in trace.inputs for line in buffers.sum_of(x)] + lines
-    copied = ".copy()" if buffers and trace.value.when == EACH else ""
+        if step.when == EACH or step.parts[0] is TOTAL:
+            lines += buffers.lines(i, step)
+        elif line := statement(trace, style, step):
+            lines.append(line)
+    head = [f"({listed(names, 8)},) = {given}" for names, given in
+            ((buffers.made[False], "buffers"), (buffers.made[True], "masks")) if names]
+    copied = ".copy()" if trace.value.when == EACH else ""
     given = ["n", "ones", "buffers", "masks", *(x.text for x in (*trace.given, *trace.inputs))]
     gradients = listed([g.text for g in trace.gradients], 12)
-    source = (f"def program({listed(given)}):\n{layout(head + lines, 4)}"
+    source = (f"def program({listed(given)}):\n{layout([(line, '') for line in head + lines], 4)}"
               f"    return {trace.value.text}{copied}, ({gradients}{',' * (len(trace.gradients) == 1)})\n")
-    return source, len(buffers.made[False]) if buffers else 0, len(buffers.made[True]) if buffers else 0
+    return source, len(buffers.made[False]), len(buffers.made[True])
+
 
 class Buffers:
     """Which step writes into which buffer: a buffer is free again after the last use of what it holds."""
@@ -141,22 +136,32 @@ _CALLS: dict[Operation, tuple[str, str]] = {
        {"<": "less", ">": "greater", "<=": "less_equal", ">=": "greater_equal"}.items()}}
 
 
+def text(trace: Trace) -> str:
+    """The source, with buffers or, in plain form, without."""
+    return numpy_source(trace)[0] if trace.optimize else python_source(trace, NumPy)
+
+
 def functions() -> dict[str, Any]:
     """NumPy's functions, and what NumPy does not have."""
     import numpy as np
     names = {*NumPy.names.values(), *(name for name, _ in _CALLS.values()), "copyto"} - {"sign", "erf"}
 
-    def sign(x: Any, out: Any = None) -> Any:
-        return np.nan_to_num(np.sign(x, out=out), copy=False, nan=0.0)
+    def sign(x: Any, out: Any = None) -> Any:           # of nan it is 0, as the table has it
+        return np.subtract(np.greater(x, 0), np.less(x, 0), out=out, dtype=float)
 
-    return {**{name: getattr(np, name) for name in names}, "sign": sign, "total": np.sum, "inf": np.inf, "nan": np.nan,
-            "erf": np.frompyfunc(math.erf, 1, 1)}
+    def erf(x: Any, out: Any = None) -> Any:            # NumPy has none
+        y = np.array([math.erf(a) for a in np.ravel(x)]).reshape(np.shape(x))
+        return y[()] if out is None else np.copyto(out, y)
+
+    return {**{name: getattr(np, name) for name in names}, "sign": sign, "erf": erf, "total": np.sum, "inf": np.inf,
+            "nan": np.nan}
 
 
 def numpy_run(trace: Trace) -> Callable:
     """What runs the program: given the data of the leaves, the inputs and the number of samples."""
     import numpy as np
-    source, numbers, masks = numpy_source(trace)
+    source, numbers, masks = numpy_source(trace) if trace.optimize else (python_source(trace, NumPy), 0, 0)
+    batch = any(x.when == EACH for x in trace.inputs)
     namespace = functions()
     exec(source, namespace)
     program, lock = namespace["program"], threading.Lock()
@@ -169,7 +174,7 @@ def numpy_run(trace: Trace) -> Callable:
             if n not in room:
                 room.clear()
                 room[n] = (np.ones(n), np.empty((numbers, n)), np.empty((masks, n), bool))
-            value, gradients = program(float(n), *room[n], *given)
+            value, gradients = program(*([float(n), *room[n]] if trace.optimize else [float(n)] * batch), *given)
         return value, [float(g) for g in gradients]
 
     return run
