@@ -119,7 +119,7 @@ class _Graph:
 
     def bends(self, *names: str) -> list[Value]:
         """The operations that bend, also where a fused neuron hides them."""
-        return [node for node in self.operations if (getattr(node.flow, "activation", None) or node.op).name in names]
+        return [node for node in self.operations if node.op.name.rpartition(" ")[2] in names]
 
     def not_finite(self) -> Iterator[tuple[str, str]]:
         for node in self.operations:
@@ -201,7 +201,7 @@ def _in_model(model: Any) -> Iterator[tuple[str, str]]:
     layers: dict[str, float] = {}
     for name, p in parameters:
         if name not in without and name not in ill:
-            layer = name[:re.search(r"\d|$", name).start() + 1]                 # type: ignore[union-attr]
+            layer = re.match(r"\D*\d*", name)[0]      # type: ignore[index]  (it matches whatever comes)
             layers[layer] = max(_size(p.grad), layers.get(layer, 0.0))
     yield from _over_depth(list(reversed(layers.values())))
 
