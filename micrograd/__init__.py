@@ -52,9 +52,9 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _on_batch(self: Value, op: ops.Operation, inputs: tuple) -> Any:
+def _on_batch(op: ops.Operation | None, inputs: tuple) -> Any:
     """A Value meets an array: from here on it is the batch engine's work."""
     return importlib.import_module("micrograd.tensor").Tensor.apply_to(op, inputs)
 
 
-Value.on_batch = _on_batch
+Value.on_batch = staticmethod(_on_batch)

@@ -179,7 +179,7 @@ _sum, _product = prepare(add).both, prepare(mul).both
 
 
 # ------------------------------------------------------------------------------- the chain rule
-def topological_order(root: Value) -> tuple[list[Value], list[Value]]:
+def topological_order(root: Value, whole: bool = True) -> tuple[list[Value], list[Value]]:
     """The operations below `root`, inputs before what was made of them, and the leaves they start from.
 
     A depth-first walk with a list of its own instead of recursion, so that depth is no limit: a node
@@ -208,13 +208,16 @@ def topological_order(root: Value) -> tuple[list[Value], list[Value]]:
             else:
                 operations.append(node)
             if not waiting:
-                return operations, leaves
+                break
             node = waiting.pop()
+    for node in operations if whole and root.rank else ():
+        node.look()                                     # at the data: some is computed again when asked for
+    return operations, leaves
 
 
 def way_back(root: Value) -> tuple[list[Value], list[Value]]:
-    """`topological_order` for a walk back, which needs the whole graph."""
-    operations, leaves = topological_order(root)
+    """`topological_order` for a walk back, which needs every node's way, but not the data that no rule reads."""
+    operations, leaves = topological_order(root, whole=False)
     for leaf in leaves:
         if leaf.flow is freed:
             leaf.flow.pull(leaf)                        # says so
@@ -421,7 +424,7 @@ class Value(Operand):
         if any(x.__class__ is float for x in operands):         # from now on kept, so that each look gives the same
             operands = tuple(Value(x, requires_grad=False) if x.__class__ is float else x for x in operands)
             self._left, self._right = operands if len(operands) == 2 else (operands, None)
-            self.flow = Flow(self.flow.op, *self.flow.reached)
+            self.flow = Flow(self.flow.op, *self.flow.reached) if isinstance(self.flow, First) else self.flow
         return operands
 
     def operands(self) -> tuple:
@@ -470,6 +473,10 @@ class Value(Operand):
     def detach(self) -> Value:
         """The same number as a constant, with no way back to what made it."""
         return Value(self.data, requires_grad=False)
+
+    def look(self) -> Value:
+        """This node with its data in place, for a reader."""
+        return self
 
     def like(self, number: float) -> Value:
         """A constant of this node's kind and form, filled with a number."""
@@ -611,7 +618,7 @@ class Value(Operand):
         """`w -= step` under no_grad changes w itself; while recording it makes a new node, as `w - step` does."""
         if thread.recording or not self.is_leaf:
             return self.binary(op, other)
-        self.data = op(self.data, _data(other))
+        self.data = number(op(self.data, _data(other)), "an update in place")
         return self
 
     def __reduce__(self) -> tuple:

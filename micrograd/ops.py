@@ -84,12 +84,22 @@ class Operation:
             return nan
 
     def on_arrays(self, *inputs: Any) -> Any:
-        """The value on NumPy arrays: NumPy's own function where there is one, else the line itself."""
+        """The value on NumPy arrays."""
+        return (self.kernel or self.array_kernel())(*inputs)
+
+    def array_kernel(self) -> Callable:
+        """NumPy's own function where there is one, else the line itself; looked up once.
+
+        Its warnings are silenced (inf and nan are answers), but for the operations that are quicker than that.
+        """
         if self.kernel is None:
-            import numpy  # only a caller with arrays comes here
-            self.kernel = (functools.partial(self.array, numpy) if callable(self.array)
-                           else getattr(numpy, self.array) if self.array else self.forward)
-        return self.kernel(*inputs)
+            import numpy                                # only a caller with arrays comes here
+
+            kernel = (functools.partial(self.array, numpy) if callable(self.array)
+                      else getattr(numpy, self.array) if self.array else self.forward)
+            quick = self.name in ("add", "sub", "mul", "neg", "abs", "relu", "maximum", "minimum", "where", "equal")
+            self.kernel = kernel if quick else numpy.errstate(all="ignore")(kernel)
+        return self.kernel
 
     def partial(self, i: int, *inputs: Any) -> Any:
         """The derivative of the value by input `i`: its rule, for a gradient of one."""

@@ -265,9 +265,13 @@ def norm(x: Any, p: float = 2, dim: Any = None, keepdim: bool = False, *, axis: 
         return _length(sum(x * x, dim, keepdim or keepdims, axis=axis))
     if p == math.inf:
         return max(ops.abs(x), dim, keepdim or keepdims, axis=axis)
-    if p == 1:
-        return sum(ops.abs(x), dim, keepdim or keepdims, axis=axis)
-    return sum(ops.abs(x) ** p, dim, keepdim or keepdims, axis=axis) ** (1 / p)
+    if p == -math.inf:
+        return min(ops.abs(x), dim, keepdim or keepdims, axis=axis)
+    if p == 0:
+        return sum(ops.sign(ops.abs(x)), dim, keepdim or keepdims, axis=axis)
+    total = sum(ops.abs(x) ** p if p != 1 else ops.abs(x), dim, keepdim or keepdims, axis=axis)
+    zero = np.asarray(data_of(total) == 0)              # there the gradient is 0
+    return total if p == 1 else ops.where(zero, 0.0, ops.where(zero, 1.0, total) ** (1 / p))
 
 
 def _extremum(op: Operation, x: Any, dim: Any, keepdim: bool, axis: Any) -> Any:
@@ -293,7 +297,7 @@ def prod(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, ke
     rest = tuple(k for k in range(x.ndim) if k not in axes)
     y = reshape(permute(x, axes + rest), (math.prod(x.shape[k] for k in axes), *(x.shape[k] for k in rest)))
     if not y.shape[0]:
-        y = Tensor(np.ones((1, *y.shape[1:]), x.dtype), requires_grad=False)
+        y = sum(y, 0, True) + 1.0                       # the product of nothing
     while y.shape[0] > 1:
         half = y.shape[0] // 2
         pairs = y[:half] * y[half:2 * half]
@@ -425,7 +429,8 @@ class _Probe(Tensor):
     __slots__ = ()
 
     def binary(self, op: Operation, other: Any) -> Any:
-        return sys.getrefcount(self)
+        a = self.data
+        return sys.getrefcount(self), sys.getrefcount(a)
 
 
 _named = _Probe(0.0)

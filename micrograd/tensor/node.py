@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import opcode
 import sys
 import threading
@@ -17,16 +18,6 @@ from micrograd.ops import TABLE, Operation, add, mul
 
 _new = object.__new__
 ndarray = np.ndarray
-_WILD = {"exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "div", "pow"}
-
-
-def kernel(op: Operation) -> Callable:
-    """The function of an elementwise operation on arrays."""
-    if op.kernel is None:
-        op.on_arrays(*[np.ones(1)] * len(op.rules))
-        if op.name in _WILD or op.kernel is op.forward and op not in (add, mul, TABLE["sub"], TABLE["neg"]):
-            op.kernel = np.errstate(all="ignore")(op.kernel)
-    return op.kernel
 
 
 def as_array(data: Any, requires_grad: bool) -> ndarray:
@@ -58,13 +49,13 @@ def record(data: Any, flow: Flow, left: Any, right: Any = None) -> Tensor:
 
 
 class Released:
-    """What is left of data that neither a rule nor a user can ask for: its shape and dtype."""
+    """In place of data whose memory another node took over: shape and dtype, and how to compute it again."""
 
-    def __init__(self, data: ndarray) -> None:
-        self.shape, self.dtype, self.ndim, self.size = data.shape, data.dtype, data.ndim, data.size
+    def __init__(self, data: ndarray, again: Callable[[], ndarray]) -> None:
+        self.shape, self.dtype, self.ndim, self.size, self.again = data.shape, data.dtype, data.ndim, data.size, again
 
 
-_temporary = -1                     # the reference count of a result that no variable holds, found out at the end
+_temporary = (-1, -1)               # the reference counts of a result that no variable holds, and of its data
 _passes = threading.local()         # the gradients that leaves took over in this pass: no two may share one
 
 
@@ -99,32 +90,33 @@ class Tensor(Value):
     # ------------------------------------------------------------------------- recording
     def unary(self, op: Operation) -> Tensor:
         if engine._ordinary and self.flow is not constant:
-            return record((op.kernel or kernel(op))(self.data), op.both or prepare(op).both, self)
+            return record((op.kernel or op.array_kernel())(self.data), op.both or prepare(op).both, self)
         return Tensor.apply_to(op, (self,))
 
     def binary(self, op: Operation, other: Any) -> Any:
         kind = other.__class__
         if engine._ordinary and self.flow is not constant:
             if kind is float or kind is int:
-                return record((op.kernel or kernel(op))(self.data, other), op.first or prepare(op).first, self, float(other))
+                return record((op.kernel or op.array_kernel())(self.data, other), op.first or prepare(op).first, self, float(other))
             if kind is Tensor:
                 a, b = self.data, other.data
                 if op is add and self.flow.forgets and a.size > 4096 and (
-                        sys.getrefcount(self) == _temporary and a.dtype == b.dtype and a.shape[-b.ndim:] == b.shape):
-                    a += b                              # X @ W + b: nobody can ask for X @ W any more, so its memory serves
-                    self.data = Released(a)
+                        (sys.getrefcount(self), sys.getrefcount(a)) == _temporary
+                        and a.dtype == b.dtype and a.shape[-b.ndim:] == b.shape):
+                    a += b                              # X @ W + b, and no variable holds X @ W: its memory serves again
+                    self.data = Released(a, functools.partial(self.flow.op.forward, *(x.data for x in self.operands())))
                     return record(a, Sum(op, 0, 1) if other.flow is not constant else Kept(op, 0), self,
                                   other if b.ndim == a.ndim else broadcast_to(other, a.shape))
                 if a.shape == b.shape:
                     flow = (op.both or prepare(op).both) if other.flow is not constant else Kept(op, 0)
-                    return record((op.kernel or kernel(op))(a, b), flow, self, other)
+                    return record((op.kernel or op.array_kernel())(a, b), flow, self, other)
                 if a.ndim > b.ndim == 1 and a.shape[-1] == b.shape[0]:              # a bias, the usual broadcast
                     return self.binary(op, broadcast_to(other, a.shape))
         return Tensor.apply_to(op, (self, other))
 
     def reflected(self, op: Operation, other: Any) -> Any:
         if engine._ordinary and self.flow is not constant and (other.__class__ is float or other.__class__ is int):
-            return record((op.kernel or kernel(op))(other, self.data), op.second or prepare(op).second, float(other), self)
+            return record((op.kernel or op.array_kernel())(other, self.data), op.second or prepare(op).second, float(other), self)
         return Tensor.apply_to(op, (other, self))
 
     __add__ = lambda self, other: self.binary(add, other)       # noqa: E731  (Value's are for numbers)
@@ -142,7 +134,7 @@ class Tensor(Value):
         nodes = [operand(x, op) for x in inputs]
         datas = [x.data if isinstance(x, Value) else x for x in nodes]
         try:
-            y = (op.kernel or kernel(op))(*datas)
+            y = (op.kernel or op.array_kernel())(*datas)
         except ValueError:
             raise ValueError(f"{op.name} cannot broadcast arrays of the shapes "
                              f"{' and '.join(str(np.shape(d)) for d in datas)}") from None
@@ -156,6 +148,17 @@ class Tensor(Value):
             prepare(op).both if len(reached) == len(nodes) < 3 else Flow(op, *reached)))
 
     # --------------------------------------------------------------------------- reading
+    @property
+    def inputs(self) -> tuple:
+        """The nodes that this one was made of, as of a Value."""
+        return tuple(x.look() for x in Value.inputs.fget(self))
+
+    def look(self) -> Tensor:
+        if self.data.__class__ is Released:
+            self.data = self.data.again()
+        return self
+
+    _prev = inputs
     shape = property(lambda self: self.data.shape, doc="The lengths of the axes.")
     dtype = property(lambda self: self.data.dtype, doc="float64, float32, or an integer or bool type of a constant.")
     ndim = property(lambda self: self.data.ndim, doc="The number of axes.")
