@@ -14,7 +14,7 @@ from micrograd import Tensor, data
 from micrograd.engine import topological_order
 from micrograd.nn import MLP
 
-n, steps = (20, 4) if quick else (100, 20)
+n, steps = (20, 4) if quick else (100, 12)
 X, y = data.moons(n, noise=0.1, seed=1)
 targets = 2.0 * y - 1
 
@@ -66,6 +66,6 @@ save("12_batches.svg", chart)
 print(f"""
 Notice
 - The three curves are one curve, to {worst:.0e}: only the order of additions differs.
-- The graph shrinks from {runs["a node for each number"][2]:,} nodes to {runs["a node for each layer"][2]}. What costs time in
-  Python is nodes, not arithmetic; so give each node more to do.
+- The graph shrinks from {runs["a node for each number"][2]:,} nodes to {runs["a node for each layer"][2]}.
+  What costs time in Python is nodes, not arithmetic; so give each node more to do.
 - Larger batches make the gap wider, until the arithmetic itself takes the time.""")

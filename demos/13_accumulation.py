@@ -7,7 +7,7 @@ once. It is exactly the gradient of the big batch, if each part counts by its si
 import random
 
 import numpy as np
-from chart import Chart, page
+from chart import Chart
 from course import quick, save, table
 
 from micrograd import data
@@ -52,16 +52,18 @@ def gradient(way):
 ways = {"the big batch": big_batch, "parts, each by its size": weighted, "parts, each by 1/3": equal_shares,
         "parts, not divided": undivided}
 truth = gradient(big_batch)
-rows, errors = [], {}
+rows, errors, sizes = [], {}, {}
 for name, way in ways.items():
     g = gradient(way)
+    sizes[name] = float(np.linalg.norm(g))
     errors[name] = float(np.linalg.norm(g - truth) / np.linalg.norm(truth))
-    rows.append([name, float(np.linalg.norm(g)), f"{errors[name]:.1e}", f"{max(len(X[p]) for p in parts)}" if g is not truth
-                 and way is not big_batch else f"{len(X)}"])
-table(["way", "gradient's norm", "relative error", "rows in memory"], rows)
+    at_once = len(X) if way is big_batch else max(len(X[part]) for part in parts)
+    rows.append([name, at_once, sizes[name], f"{errors[name]:.1e}"])
+table(["way", "rows in memory", "gradient's norm", "relative error"], rows)
+too_long = sizes["parts, not divided"] / sizes["the big batch"]
 
 
-def train(way, steps=30 if quick else 150, lr=0.3):
+def train(way, steps=30 if quick else 150, lr=0.1):
     model, losses = fresh(), []
     for _ in range(steps):
         model.zero_grad()
@@ -73,15 +75,13 @@ def train(way, steps=30 if quick else 150, lr=0.3):
 
 
 curves = {name: train(way) for name, way in ways.items()}
-chart = Chart("training, one step per big batch", x="step", y="loss", log="y")
+chart = Chart("training, one step per big batch", x="step", y="loss", log="y", limits=(None, None, None, 20))
 for i, (name, losses) in enumerate(curves.items()):
     chart.line(range(1, len(losses) + 1), losses, name, dash=i, width=5 if i == 0 else 2.2)
-bars = Chart("first gradients: how far from the big batch's").cells(
-    [[errors[name]] for name in ways], ["relative error"], [str(i + 1) for i in range(len(ways))], ".1e")
-save("13_accumulation.svg", page(chart))
+save("13_accumulation.svg", chart)
 
 print(f"""
 Notice
 - By size, the parts give the big batch's gradient to {errors["parts, each by its size"]:.0e}: rounding, no approximation.
-- Undivided, the gradient is about {len(parts)} times too long: a learning rate {len(parts)} times too large, and no error message.
+- Undivided, the gradient is {too_long:.1f} times too long, as if the learning rate were: and no error message.
 - Equal shares are right only if parts are equal; the last, smaller part is the classic mistake.""")
