@@ -61,8 +61,8 @@ class Buffers:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.free: dict[bool, list[str]] = {False: [], True: []}
-        self.made: dict[bool, list[str]] = {False: [], True: []}
+        self.free: dict[Any, list[str]] = {}
+        self.made: dict[Any, list[str]] = {False: [], True: []}
         self.totals: dict[Step, Step] = {}              # what is summed over the batch -> its sum
         self.last: dict[Step, int] = {trace.value: len(trace.steps)}
         for i, step in enumerate(trace.steps):
@@ -74,19 +74,22 @@ class Buffers:
         self.dots = {x for x in self.totals if x.parts[0] is ops.mul and x not in self.last
                      and x.parts[1].when == EACH == x.parts[2].when}
 
-    def take(self, kind: bool) -> str:
-        """A buffer for numbers, or for conditions."""
-        if not self.free[kind]:
-            self.made[kind].append(f"{'m' if kind else 'b'}{len(self.made[kind]) + 1}")
-            self.trace.taken.add(self.made[kind][-1])
-            return self.made[kind][-1]
+    def kind(self, step: Step) -> Any:
+        """What buffer a step needs: for conditions (True) or for numbers."""
+        return step.parts[0] in BOOLEAN
+
+    def take(self, kind: Any) -> str:
+        """A free buffer, or a new one."""
+        if not self.free.setdefault(kind, []):
+            self.free[kind].append(self.trace.free_name("", "m" if kind is True else "b"))
+            self.made.setdefault(kind, []).append(self.free[kind][0])
         return self.free[kind].pop()
 
-    def give_back(self, i: int, inputs: tuple) -> None:
+    def give_back(self, i: int, inputs: Sequence[Step]) -> None:
         """Free the buffers of inputs that step i was the last to use."""
         for x in set(inputs):
-            if x.text in self.made[x.parts[0] in BOOLEAN] and self.last.get(x) == i:
-                self.free[x.parts[0] in BOOLEAN].append(x.text)
+            if x.text in self.made.get(self.kind(x), ()) and self.last.get(x) == i:
+                self.free[self.kind(x)].append(x.text)
 
     def sum_of(self, x: Step) -> list[str]:
         """The line for the sum over the batch, where one is wanted."""
@@ -100,32 +103,33 @@ class Buffers:
     def lines(self, i: int, step: Step) -> list[str]:
         """The calls for one step of the batch."""
         op, *inputs = step.parts
+        lines: list[str] = []
         if op is TOTAL:
-            return []                                   # written where its input was
-        lines = []
+            return lines                                # written where its input was
         if step in self.dots:
             lines = self.sum_of(step)
             self.give_back(i, inputs)
             return lines
+        kind = self.kind(step)
         if op is ops.where:
             condition, a, b = inputs
-            if b.text in self.made[False] and self.last[b] == i and b is not a:
+            if b.text in self.made.get(kind, ()) and self.kind(b) == kind and self.last[b] == i and b is not a:
                 step.text = b.text
                 self.give_back(i, (condition, a))
             else:
-                step.text = self.take(False)
+                step.text = self.take(kind)
                 lines.append(f"copyto({step.text}, {b.text})")
                 self.give_back(i, inputs)
             lines.append(f"copyto({step.text}, {a.text}, where={condition.text})")
         else:
             self.give_back(i, inputs)
-            step.text = self.take(op in BOOLEAN)
+            step.text = self.take(kind)
             function, more = _CALLS.get(op) or (NumPy.names.get(op.name, op.name), "")
             out = "out=" if function in ("maximum", "minimum") else ""      # elsewhere by position, which is faster
             lines.append(f"{function}({', '.join(x.text for x in inputs)}{more}, {out}{step.text})")
         lines += self.sum_of(step)
         if step not in self.last:
-            self.free[False].append(step.text)
+            self.free[kind].append(step.text)
         return lines
 
 

@@ -76,6 +76,9 @@ def _doubles(x: Any) -> array.array:
 
 
 def _numpy(tape: Tape, batched: tuple[bool, ...], optimize: bool) -> Run:
+    if tape.over_arrays:
+        from micrograd.compiler.tensors import tensor_run
+        return tensor_run(tape)
     return arrays.numpy_run(Trace(tape, arrays.NumPy, batched, optimize))
 
 
@@ -110,6 +113,8 @@ class Program:
         """The value and the gradients, in the order of `wrt`; no `.grad` is touched."""
         if len(inputs) != len(self.tape.inputs):
             raise TypeError(f"this program takes {len(self.tape.inputs)} inputs, got {len(inputs)}")
+        if self.tape.over_arrays:
+            return self.run_for(())([x.data for x in self.tape.given], inputs, None)
         sizes = [_length(x, i) for i, x in enumerate(inputs)]
         lengths = set(sizes) - {None}
         if len(lengths) > 1:
@@ -120,26 +125,29 @@ class Program:
         value, gradients = run([x.data for x in self.tape.given], inputs, samples)
         if samples is not None:
             value = value if hasattr(value, "__len__") else [value] * samples
-            array_type = next((type(x) for x in inputs if hasattr(x, "__array__")), None)
-            if array_type is not None:
+            if any(hasattr(x, "__array__") for x in inputs):
                 value = sys.modules["numpy"].asarray(value)
         return value, gradients
 
     def __call__(self, *inputs: Any) -> Any:
         value, gradients = self.run(*inputs)
         for x, g in zip(self.wrt, gradients):
+            if x.flow is not variable:                  # frozen since the program was made
+                continue
             old = x.grad
-            x.grad = 0.0 + g
-            if old is not unset or x._extra is not None or x.flow is not variable:
-                x.receive(old)
+            x.grad = 0.0 + g if x.rank == 0 else g.astype(x.data.dtype)
+            if x._extra is not None:
+                x.run_hooks()
+            if old is not unset and old is not None:
+                x.grad = old + x.grad
         return value
 
     def step(self, lr: float, *inputs: Any) -> Any:
         """One step of gradient descent: leaves of `wrt` get a fresh `.grad`, and `data -= lr * grad`; gives the value."""
         value, gradients = self.run(*inputs)
         for x, g in zip(self.wrt, gradients):
-            x.grad = g
-            x.data -= lr * g
+            x.grad = g if x.rank == 0 else g.astype(x.data.dtype)
+            x.data -= lr * x.grad
         return value
 
     @property

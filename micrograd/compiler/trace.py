@@ -25,7 +25,7 @@ CONDITIONS = {symbol: Operation(symbol, symbol, function, (None, None)) for symb
     "<": lambda a, b: a < b, ">": lambda a, b: a > b, "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b}.items()}
 COPY = Operation("copy", "", lambda x: x, (None,))              # another name for the same
 TOTAL = Operation("total", "total", lambda x: x, (None,))       # the sum over the batch
-_GIVEN = Operation("", "", lambda: None, ())                    # leaves, and the size of the batch
+GIVEN = Operation("", "", lambda: None, ())                    # leaves, and the size of the batch
 BOOLEAN = {ops.equal, AND, *CONDITIONS.values()}
 _PLAIN = {ops.add, ops.sub, ops.mul, ops.div}
 _RESERVED = ("n", "i", "given", "batch", "values", "gradients", "program", "inf", "nan", "main", "math", "np", "torch",
@@ -115,7 +115,8 @@ def rule(op: Operation, i: int) -> str:
     code = op.rules[i].__code__
     g, *inputs, y = [_Words(text) for text in code.co_varnames[:code.co_argcount]]
     value, part = inputs[0].apply(op, *inputs), inputs[0].of(op.rules[i](g, *inputs, y))
-    return f"y = {value.text} sends {part.text} to {inputs[i].text}"
+    text = f"y = {value.text} sends {part.text} to {inputs[i].text}"
+    return text if len(text) < 70 else f"the rule of {op.name}"
 
 
 class Tape:
@@ -139,6 +140,7 @@ class Tape:
             if x not in present and not x.requires_grad:
                 raise ValueError(f"input {i}, {x!r:.80}, is not in the graph: it requires no gradient, so what was "
                                  "computed from it was not recorded but frozen; make it a Value that does")
+        self.over_arrays = any(node.rank for node in (*operations, *leaves))
         given = set(self.inputs)
         self.given = [x for x in leaves if x not in given]
         reached = {root}                                # where a gradient arrives, and from where it goes on to `wrt`
@@ -165,12 +167,7 @@ class Trace:
 
     def __init__(self, tape: Tape, style: type[Style], batched: Sequence[bool] = (), optimize: bool = True,
                  backward: bool = True) -> None:
-        self.tape, self.style, self.optimize = tape, style, optimize
-        self.steps: list[Step] = []
-        self.known: dict[Any, Step] = {}
-        self.counts: dict[str, int] = {}
-        self.taken = {*style.names.values(), *style.names, *TABLE, *keyword.kwlist, *_RESERVED}
-        self.n = Step(self, (_GIVEN,), name="n")
+        self.start(tape, style, optimize)
         of: dict[Any, Step] = {}
         for x in tape.given:
             of[x] = self.leaf(x, ONCE, "p" if x.requires_grad else "c")
@@ -188,9 +185,17 @@ class Trace:
         self.count_uses()
         self.first_backward = self.steps.index(last_forward) + 1 if last_forward in self.steps else 0
 
+    def start(self, tape: Tape, style: type[Style], optimize: bool) -> None:
+        self.tape, self.style, self.optimize = tape, style, optimize
+        self.steps: list[Step] = []
+        self.known: dict[Any, Step] = {}
+        self.counts: dict[str, int] = {}
+        self.taken = {*style.names.values(), *style.names, *TABLE, *keyword.kwlist, *_RESERVED}
+        self.n = Step(self, (GIVEN,), name="n")
+
     # ------------------------------------------------------------------------ making steps
     def leaf(self, x: Value, when: int, letter: str) -> Step:
-        return Step(self, (_GIVEN,), when, self.free_name(x.label, letter))
+        return Step(self, (GIVEN,), when, self.free_name(x.label, letter))
 
     def constant(self, x: Any) -> Step:
         """A number or a bool, as a step."""
@@ -198,7 +203,7 @@ class Trace:
             return x
         key = repr(x)
         if key not in self.known:
-            step = self.known[key] = Step(self, (_GIVEN,), value=x)
+            step = self.known[key] = Step(self, (GIVEN,), value=x)
             text = self.style.of(x)
             step.text, step.precedence = text.text, text.precedence
         return self.known[key]
@@ -206,7 +211,7 @@ class Trace:
     def record(self, op: Operation, inputs: Sequence) -> Step:
         """The step that applies `op`, unless it can be done without."""
         inputs = tuple([x if x.__class__ is Step else self.constant(x) for x in inputs])
-        if op not in _PLAIN or inputs[0].value is not None or inputs[1].value is not None:
+        if op not in _PLAIN or inputs[0] is inputs[1] or inputs[0].value is not None or inputs[1].value is not None:
             simple = self.simple(op, inputs)
             if simple is not None:
                 return simple
