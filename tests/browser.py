@@ -6,11 +6,11 @@ The DevTools protocol is JSON between zero bytes (`--remote-debugging-pipe`), so
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import select
 import shutil
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -33,15 +33,19 @@ class Browser:
         self.profile = tempfile.mkdtemp(prefix="micrograd-browser-")
         inbox, self.writing = os.pipe()
         self.reading, outbox = os.pipe()
-        # the browser reads from file descriptor 3 and writes to 4
-        self.process = subprocess.Popen(
-            ["sh", "-c", f'exec "$0" "$@" 3<&{inbox} 4>&{outbox}', found(), "--headless", "--no-sandbox",
-             "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1", "--remote-debugging-pipe",
-             "--disable-dev-shm-usage",
-             f"--user-data-dir={self.profile}", f"--window-size={width},{height}", "about:blank"],
-            pass_fds=(inbox, outbox), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(inbox), os.close(outbox)
+        given = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (inbox, outbox)]
+        program = found() or "chromium"
+        self.process = os.posix_spawn(
+            program, [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                      "--force-device-scale-factor=1", "--disable-dev-shm-usage", "--remote-debugging-pipe",
+                      f"--user-data-dir={self.profile}", f"--window-size={width},{height}", "about:blank"],
+            os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, given[0], 3), (os.POSIX_SPAWN_DUP2, given[1], 4),
+                                      (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                                      (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)])
+        for end in (inbox, outbox, *given):
+            os.close(end)
         self.count, self.kept, self.session = 0, b"", None
+        self.loaded = False
         self.errors: list[str] = []
         self.requests: list[str] = []
         target = next(x for x in self.call("Target.getTargets")["targetInfos"] if x["type"] == "page")
@@ -53,8 +57,8 @@ class Browser:
         return self
 
     def __exit__(self, *anything: object) -> None:
-        self.process.terminate()
-        self.process.wait(20)
+        os.write(self.writing, json.dumps({"id": 0, "method": "Browser.close"}).encode() + b"\0")
+        os.waitpid(self.process, 0)
         os.close(self.reading), os.close(self.writing)
         shutil.rmtree(self.profile, ignore_errors=True)
 
@@ -78,10 +82,14 @@ class Browser:
         while b"\0" not in self.kept:
             if not select.select([self.reading], [], [], max(deadline - time.monotonic(), 0))[0]:
                 raise TimeoutError(f"the browser was silent for {patience:g} s")
-            self.kept += os.read(self.reading, 1 << 20)
+            heard = os.read(self.reading, 1 << 20)
+            if not heard:
+                raise RuntimeError(f"the browser {found()} ended unasked")
+            self.kept += heard
         text, _, self.kept = self.kept.partition(b"\0")
         message = json.loads(text)
         method, parameters = message.get("method"), message.get("params", {})
+        self.loaded |= method == "Page.loadEventFired"
         if method == "Runtime.exceptionThrown":
             self.errors.append(parameters["exceptionDetails"].get("exception", {}).get("description", "exception"))
         if method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning"):
@@ -94,10 +102,10 @@ class Browser:
 
     def open(self, file: Path) -> None:
         """Load a file and wait until all of it is there."""
+        self.loaded = False
         self.call("Page.navigate", url=file.resolve().as_uri())
-        while self.receive().get("method") != "Page.loadEventFired":
-            pass
-        self.run("document.readyState")
+        while not self.loaded:
+            self.receive()
 
     def run(self, script: str) -> object:
         """The value of a script in the page."""
