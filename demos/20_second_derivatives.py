@@ -80,4 +80,4 @@ print(f"""
 Notice
 - Newton doubles the number of right digits with each step; descent adds the same number each time.
 - The Hessian is symmetric (to {asymmetry:.0e}), and has negative curvatures: a network's loss is no bowl.
-- It has {len(numbers)} x {len(numbers)} entries; with a billion weights, a billion times a billion. So training uses slopes.""")
+- It has {len(numbers)} x {len(numbers)} entries; with a billion weights, a billion times a billion: training uses slopes.""")
