@@ -145,10 +145,12 @@ def demo(options: argparse.Namespace) -> Answer:
     if not lessons:
         raise ValueError("the lessons are in the folder demos/ of the repository, which is not here; run this from a clone")
     if not options.name:
-        return "\n".join(lessons), {"lessons": list(lessons)}
+        return _table(["lesson", "question"], [
+            [name, path.read_text(encoding="utf-8").partition("\n")[0].strip('"')] for name, path in lessons.items()]), {
+            "lessons": list(lessons)}
     found = [path for name, path in lessons.items() if options.name.zfill(2) in (name, *name.split("_", 1))]
     if not found:
-        raise ValueError(f"there is no lesson {options.name!r}; there is {', '.join(lessons)}")
+        raise ValueError(f"there is no lesson {options.name!r:.60}; micrograd demo lists them")
     sys.argv, sys.path[0] = [str(found[0]), "-o", options.output], str(folder)     # as `python demos/01_... .py -o .`
     runpy.run_path(str(found[0]), run_name="__main__")
     return "", {"lesson": found[0].stem}

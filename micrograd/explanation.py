@@ -14,7 +14,7 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from micrograd.engine import Value, freed, topological_order
@@ -22,6 +22,7 @@ from micrograd.names import ESCAPED, PRODUCT, Latex, Name, Prose
 from micrograd.ops import Ieee, add, sub
 
 MARK = "\ue000"                     # stands before and after a formula in a sentence; each format shows it in its way
+BELOW = "below"                     # marks a line that belongs to the one above
 SHORT = 40                          # terms up to this length stand in the line of their sum, without a name
 
 # what becomes of a gradient on its way back through an array operation
@@ -47,16 +48,7 @@ class Contribution:
     order: int                          # 1 on the first way to the source, and so on
 
 
-Line = tuple[str, str, list[str]]
-
-
-@dataclass
-class Section:
-    """A heading, a few words, and lines: what stands before, the line, and lines below it."""
-
-    heading: str
-    words: str = ""
-    lines: list[Line] = field(default_factory=list)
+Section = tuple[str, str, list[tuple[str, str]]]         # heading, words, and lines with what stands before them
 
 
 def explain(root: Value, wrt: Value | str | None = None, format: str = "text", max_operations: int = 60,
@@ -74,12 +66,12 @@ def explain(root: Value, wrt: Value | str | None = None, format: str = "text", m
 
     >>> x, w = Value(2.0, label="x"), Value(3.0, label="w")
     >>> print(explain(w * x, format="markdown").splitlines()[4])
-    - 1. `L = w·x = 3·2 = 6`
+    - (1) `L = w·x = 3·2 = 6`
     """
     if format not in _FORMATS:
         raise ValueError(f"format is one of {', '.join(map(repr, _FORMATS))}; got {format!r}")
     style: Any = type("Style", (Latex if format == "latex" else Prose,), {"__slots__": (), "digits": digits})
-    return _FORMATS[format](Story(root, wrt, style, max_operations).sections())
+    return _rendered(Story(root, wrt, style, max_operations).sections(), format)
 
 
 class Story:
@@ -224,16 +216,17 @@ class Story:
         """The whole story, for any format."""
         variables = [x for x in self.leaves if x.requires_grad] if self.wrt is None else [self.wrt]
         root, one = self.piece(self.root).text, variables[0]
-        forward = Section(f"How {self._equal(root, self.root.data)} comes about", self._given(),
-                          [(f"{n}.", self._computed(node), []) for n, node in self.lines])
-        back = Section(
+        forward = (f"How {self._equal(root, self.root.data)} comes about", self._given(),
+                   [(f"({n}) ", self._computed(node)) for n, node in self.lines])
+        back = (
             f"How fast it changes with {'each number' if self.wrt is None else _m(self.piece(one).text)}",
             f"{_m(self.rate(one).text)} is the change of {_m(root)} per small change of {_m(self.piece(one).text)}. "
             f"Start at the end, where {_m(self.rate(self.root).text + ' = 1')}, and walk back. At each line, what has "
             "arrived is multiplied by the rate of change of that line alone, and goes on to its inputs (the chain "
             "rule). Where several ways meet, their contributions add up.",
-            [(f"{n}.", _m(f"{self.piece(node).text} = {self.formula(node).text}"), [self._told(c) for c in group])
-             for n, node, group in self.back])
+            [line for n, node, group in self.back for line in (
+                (f"({n}) ", _m(f"{self.piece(node).text} = {self.formula(node).text}")),
+                *((BELOW, self._told(c)) for c in group))])
         paths = [] if self.wrt is None else [self._paths()]
         return [forward, back, *paths, self._result(variables)]
 
@@ -297,21 +290,20 @@ class Story:
 
     def _paths(self) -> Section:
         """Every way from `wrt` to the root, and what comes along it."""
-        lines: list[Line] = []
+        lines = []
         for path in itertools.islice(self.paths(), 10):
             names = self.style.arrow.join(self.piece(x).text for x in (*(c.source for c in reversed(path)), self.root))
             rates = [number_of(c.rate) for c in reversed(path)]
             known = [] if None in rates else [self.style.times(*rates), self.style.number(math.prod(rates))]
             product = ": " + _m(" = ".join(dict.fromkeys(known))) if known else ""
-            lines.append(("", _m(names) + product, []))
-        return Section(f"Every path from {_m(self.piece(self.wrt).text)} to {_m(self.piece(self.root).text)}",
-                       "The rates along a path multiply, and the paths add up."
-                       + " The first ten:" * (len(lines) == 10), lines)
+            lines.append(("", _m(names) + product))
+        return (f"Every path from {_m(self.piece(self.wrt).text)} to {_m(self.piece(self.root).text)}",
+                "The rates along a path multiply, and the paths add up." + " The first ten:" * (len(lines) == 10), lines)
 
     def _result(self, variables: list[Value]) -> Section:
         """The gradients, and one of them in words."""
         gradients = {id(x): self.gradients.get(id(x), 0.0) for x in variables}
-        lines: list[Line] = [("", self._equal(self.rate(x).text, gradients[id(x)]), []) for x in variables]
+        lines = [("", self._equal(self.rate(x).text, gradients[id(x)])) for x in variables]
         known = [(g, x) for x in variables if (g := number_of(gradients[id(x)])) is not None and math.isfinite(g) and g]
         words = ""
         if known:
@@ -323,7 +315,7 @@ class Story:
         told = [number_of(x) for c in self.contributions for x in (c.line, c.rate, c.part, c.total)]
         if any(x is not None and x % 1 and float(f"{x:.{self.style.digits}g}") != x for x in told):
             words += f" Numbers are rounded to {self.style.digits} digits."
-        return Section("Result", words.strip(), lines)
+        return "Result", words.strip(), lines
 
 
 # ---------------------------------------------------------------------------- reading the graph
@@ -386,64 +378,30 @@ def _m(formula: str) -> str:
     return f"{MARK}{formula}{MARK}"
 
 
-def _shown(text: str, formula: Callable[[str], str] = str, words: Callable[[str], str] = str) -> str:
-    """A sentence with its formulas and its words as a format wants them."""
-    return "".join((formula if i % 2 else words)(part) for i, part in enumerate(text.split(MARK)))
+def _rendered(sections: list[Section], format: str) -> str:
+    """The story with its formulas, words, headings and lines as a format wants them."""
+    formula, words, heading, paragraph, begin, end, line, below = _FORMATS[format]
 
-
-def _text(sections: list[Section]) -> str:
-    blocks = []
-    for section in sections:
-        whole = _shown(section.words, lambda x: x.replace(" ", "\xa0"))     # lines break between formulas only
-        words = textwrap.wrap(whole, 96, initial_indent="  ", subsequent_indent="  ")
-        lines = [line for marker, head, below in section.lines
-                 for line in (f"  {marker + ' ' * bool(marker)}{_shown(head)}", *(f"     {_shown(x)}" for x in below))]
-        blocks.append("\n".join([_shown(section.heading), *words, *lines]).replace("\xa0", " "))
-    return "\n\n".join(blocks)
-
-
-def _markdown(sections: list[Section]) -> str:
     def show(text: str) -> str:
-        return _shown(text, lambda x: "`" + x.replace("`", "'") + "`", html.escape)
+        return "".join((formula if i % 2 else words)(part) for i, part in enumerate(text.split(MARK)))
 
-    blocks = []
-    for section in sections:
-        lines = [line for marker, head, below in section.lines
-                 for line in (f"- {marker} {show(head)}".replace("-  ", "- "), *(f"    - {show(x)}" for x in below))]
-        blocks += [f"### {show(section.heading)}", *([show(section.words)] if section.words else []), "\n".join(lines)]
-    return "\n\n".join(blocks)
-
-
-def _html(sections: list[Section]) -> str:
-    def show(text: str) -> str:
-        return _shown(text, lambda x: f"<code>{html.escape(x)}</code>", html.escape)
-
-    def items(lines: list[str]) -> str:
-        return f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>" if lines else ""
-
-    return '<div class="micrograd-explanation">\n' + "\n".join(
-        f"<h3>{show(section.heading)}</h3>\n" + (f"<p>{show(section.words)}</p>\n" if section.words else "")
-        + items([f"{marker} {show(head)}{items([*map(show, below)])}".strip() for marker, head, below in section.lines])
-        for section in sections) + "\n</div>"
+    blocks = ["\n".join(filter(None, (
+        heading.format(show(title)), paragraph(show(told)) if told else "", begin,
+        *(line.format(mark, show(text)) if mark != BELOW else below.format(show(text)) for mark, text in lines), end)))
+        for title, told, lines in sections]
+    return "\n\n".join(blocks).replace("\xa0", " ")
 
 
-def _latex(sections: list[Section]) -> str:
-    def show(text: str) -> str:
-        return _shown(text, lambda x: f"${x}$", lambda x: x.translate(ESCAPED).replace("->", r"$\to$"))
-
-    def items(lines: list[tuple[str, str]]) -> str:
-        inside = "\n".join(rf"\item[{marker}] {line}" for marker, line in lines)
-        return f"\\begin{{itemize}}\n{inside}\n\\end{{itemize}}" if lines else ""
-
-    return "\n\n".join(
-        "\n".join(filter(None, (rf"\subsection*{{{show(section.heading)}}}", show(section.words), items(
-            [(marker, "\n".join(filter(None, (show(head), items([("", show(x)) for x in below])))))
-             for marker, head, below in section.lines]))))
-        for section in sections)
-
-
-_FORMATS: dict[str, Callable[[list[Section]], str]] = {
-    "text": _text, "markdown": _markdown, "latex": _latex, "html": _html}
+# formulas, words, heading, paragraph, before the lines, after them, a line, a line below it
+_FORMATS: dict[str, tuple] = {
+    "text": (lambda x: x.replace(" ", "\xa0"), str, "{}",                  # paragraphs break between formulas only
+             lambda x: textwrap.fill(x, 96, initial_indent="  ", subsequent_indent="  "), "", "", "  {}{}", "      {}"),
+    "markdown": (lambda x: "`" + x.replace("`", "'") + "`", html.escape, "### {}\n", "{}\n".format, "", "",
+                 "- {}{}", "    - {}"),
+    "latex": (lambda x: f"${x}$", lambda x: x.translate(ESCAPED).replace("->", r"$\to$"), r"\subsection*{{{}}}", str,
+              r"\begin{itemize}", r"\end{itemize}", r"\item[{}] {}", r"\item[] \quad {}"),
+    "html": (lambda x: f"<code>{html.escape(x)}</code>", html.escape, "<h3>{}</h3>", "<p>{}</p>".format, "<ul>", "</ul>",
+             "<li>{}{}</li>", '<li style="margin-left: 2em">{}</li>')}
 
 
 def __getattr__(name: str) -> Any:

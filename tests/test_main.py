@@ -160,7 +160,7 @@ def test_lessons_are_listed_and_run(capsys):
     done = subprocess.run([sys.executable, "-m", "micrograd", "demo", "1"], capture_output=True, text=True, encoding="utf-8",
                           env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120)
     assert done.returncode == 0 and Path("01_expression.svg").exists(), done.stderr
-    assert "there is 01_expression" in failed(capsys, "demo", "zzz")
+    assert "there is no lesson 'zzz'" in failed(capsys, "demo", "zzz")
 
 
 def test_bench_measures(capsys, monkeypatch):
@@ -245,14 +245,15 @@ def test_what_an_expression_means(text, value):
 
 
 @pytest.mark.parametrize("text", [
-    "__import__('os').system('true')", "().__class__", "x.tanh()", "open('f')", "[x]", "x[0]", "lambda: x", "f'{x}'", "'x'",
-    "b'x'", "1j", "True*x", "None", "...", "x if x else x", "x and x", "not x", "~x", "x // 2", "x % 2", "x @ x", "x ^ 2", "x < 1 < 2",
-    "x is x", "x in x", "x > 1", "u = x > 1; x", "(x > 1)*x", "x != 1", "*x", "tanh(*x)", "tanh(x=x)", "tanh()", "tanh(x, x)",
-    "tanh", "clamp(x)", "print(x)", "eval('x')", "x = 3", "tanh = x", "u = x; u = x", "a = b = x", "a, b = x, x", "x += 1", "del x",
-    "import os", "def f(): pass", "while x: x", "x: int = 1", "(y := x)", "yield x", "await x", "assert x", "", " ", "#", ";",
-    "x;;x", "(", ")", "x)", "x +", "2x", "x y", "\0", "\ud800", "x\\", "\x1b[31mx", "9" * 400, "9" * 5000, "(" * 300 + "x" + ")" * 300,
-    "-" * 5000 + "x", "x**" * 3000 + "x", "x+" * 4000 + "x", "tanh(" * 150 + "x" + ")" * 150, "f" + "()" * 3000,
-    "x" + ".a" * 3000, "x" * 20000, "x\n  *2"])
+    "__import__('os').system('true')", "().__class__", "x.tanh()", "open('f')", "[x]", "x[0]", "lambda: x",
+    "f'{x}'", "'x'", "b'x'", "1j", "True*x", "None", "...", "x if x else x", "x and x", "not x", "~x", "x // 2",
+    "x % 2", "x @ x", "x ^ 2", "x < 1 < 2", "x is x", "x in x", "x > 1", "u = x > 1; x", "(x > 1)*x", "x != 1",
+    "*x", "tanh(*x)", "tanh(x=x)", "tanh()", "tanh(x, x)", "tanh", "clamp(x)", "print(x)", "eval('x')", "x = 3",
+    "tanh = x", "u = x; u = x", "a = b = x", "a, b = x, x", "x += 1", "del x", "import os", "def f(): pass",
+    "while x: x", "x: int = 1", "(y := x)", "yield x", "await x", "assert x", "", " ", "#", ";", "x;;x", "(", ")",
+    "x)", "x +", "2x", "x y", "\0", "\ud800", "x\\", "\x1b[31mx", "9" * 400, "9" * 5000,
+    "(" * 300 + "x" + ")" * 300, "-" * 5000 + "x", "x**" * 3000 + "x", "x+" * 4000 + "x",
+    "tanh(" * 150 + "x" + ")" * 150, "f" + "()" * 3000, "x" + ".a" * 3000, "x" * 20000, "x\n  *2"])
 def test_all_else_is_refused_in_one_line(text):
     start = time.perf_counter()
     with pytest.raises(ExpressionError) as error:
@@ -281,7 +282,7 @@ def test_any_text_is_harmless(text):
 def test_a_hundred_thousand_random_strings_are_harmless():
     dice = random.Random(7)
     pieces = [*"xw0123456789.+-*/()[]{}=<>,;:!@#$%^&|~'\"\\ \n_e\t\0ßπ世", "**", "tanh", "exp(", "where(", "lambda ",
-              "__import__", "os", "if", "else", "for", "import ", "1e308", ".real", "None", "True", "f'", "//", ":=", "==", "..."]
+              "__import__", "os", "if", "else", "for", "import ", "1e308", ".real", "None", "True", "//", ":=", "==", "..."]
     for _ in range(100_000):
         harmless("".join(dice.choices(pieces, k=dice.randrange(1, 9))), {"x": 2.0, "w": 3.0})
 
