@@ -10,7 +10,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from micrograd.drawing.stage import escaped, stage, stylesheet, text_width
+from micrograd.drawing.stage import chip_texts, escaped, stage, stylesheet, text_width
 from micrograd.drawing.story import Story, short, story
 
 _RULES = """
@@ -35,6 +35,7 @@ def animate(root: Any, file: Any = None, *, seconds: float | None = None, repeat
 
     The gradients are those of one pass from `root`, whether `backward()` was called or not; nothing is changed.
 
+    >>> from micrograd import Value
     >>> w, x = Value(-3.0, label="w"), Value(2.0, label="x")
     >>> picture = animate(w * x)
     >>> picture[:4], "<script" in picture, w.grad
@@ -71,6 +72,7 @@ class _Film:
         self.lit: dict[str, float] = {node.id: 0.0 for node in told.scene.nodes}          # when a value is known
         self.left: dict[str, float] = {}                                                 # when a wire carries it
         self.returned: dict[str, float] = {}                                             # when a gradient sets out
+        self.silent = {edge.id for edge in told.scene.edges if not chip_texts(edge)[0]}
         self.gathered: dict[str, list[float]] = {node.id: [] for node in told.scene.nodes}
         said = self._schedule()
         self.end = self.now + self.beat * (5 if repeat else 1)
@@ -128,6 +130,8 @@ class _Film:
             last = at >= len(times) - 1
             return self._when("show", times[-1]) if last else self._when("between", times[at], times[at + 1])
         arrival = self.left.get(id, 0.0) + 0.6 * self.beat
+        if part == "chip" and id in self.silent:
+            arrival = self.returned.get(id, arrival)        # nothing to say before the gradient comes
         if part == "wire":
             return self._when("light", arrival)
         if part == "pulse":

@@ -19,6 +19,7 @@
     parent.append(element);
     return element;
   };
+  const brief = (text) => text.replace(/(\([\d, ]*\)) \w+ {2}mean .*/, "$1");
   const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
   /** What is known after `at` steps: values, gradients, and how each gradient came about. */
@@ -62,7 +63,7 @@
       g.classList.toggle("now", Boolean(step) && step.node === node.id);
       g.classList.toggle("given", receivers.has(node.id));
       say(g.querySelector("text.data"), f.shown[i]);
-      say(g.querySelector("text.grad"), grad.split("  ")[0]);
+      say(g.querySelector("text.grad"), brief(grad));
       g.querySelectorAll("text.grad, text.row_grad").forEach((t) => t.classList.toggle("gone", !grad));
       g.setAttribute("aria-label", now.known.has(node.id)
         ? `${node.name}: data ${f.data[i]}${grad ? `, gradient ${grad}` : ""}` : `${node.name}: not computed yet`);
@@ -75,7 +76,8 @@
       say(g.querySelector("text.slope"), slope);
       say(g.querySelector("text.product"), product);
       g.querySelectorAll(".back_wire, text.product").forEach((x) => x.classList.toggle("gone", !back));
-      const text = g.querySelector("text.slope");
+      const text = g.querySelector("text.slope"), chip = g.querySelector(".chip");
+      if (chip) chip.classList.toggle("gone", !slope && !back);
       if (text) { text.classList.remove("passing"); text.classList.toggle("gone", back && Boolean(product)); }
     });
     tell(f, step);

@@ -39,6 +39,7 @@ def stepper(root: Any, file: Any = None, *, frames: Iterable[Any] | None = None,
     The gradients are those of one pass from `root`, whether `backward()` was called or not; nothing is changed.
     In the page, ids are those of the scene: `n3` a node, `e3-1` the second input of `n3`.
 
+    >>> from micrograd import Value
     >>> w, x = Value(-3.0, label="w"), Value(2.0, label="x")
     >>> page = stepper(w * x)
     >>> page[:15], "dn2/dw = dn2/dn2 · ∂n2/∂w = 1.0 · 2.0 = 2.0" in page

@@ -69,7 +69,7 @@ def story(root: Any, max_nodes: int = 300, numbers: Any = "") -> Story:
     >>> x = Value(3.0, label="x")
     >>> y = x * x; y.label = "y"
     >>> for step in story(y).steps: print(step.phase, *step.formulas, sep=" | ")
-    forward | y = x² = 3.0² = 9.0
+    forward | y = x·x = 3.0·3.0 = 9.0
     backward | dy/dx = dy/dy · ∂y/∂x = 1.0 · 3.0 = 3.0 | dy/dx += dy/dy · ∂y/∂x = 1.0 · 3.0 = 3.0, so 3.0 + 3.0 = 6.0
     >>> x.grad                          # nothing was touched
     0.0
@@ -163,14 +163,17 @@ def _backward(told: Story, node: Node, edges: list[Edge], nodes: dict[str, Node]
     for edge in passed:
         source, (before, after) = nodes[edge.source].name, told.sums[edge.id]
         product, many = short(edge.product_text), _many(after)
-        figures = f"shape {product}" if product.startswith("(") else product
+        figures, receives = f" = {product}", product
+        if product.startswith("("):
+            figures, receives = f", shape {product}", f"an array of shape {product}"
         if edge.local_text and not many and not _many(node.grad_text + edge.local_text):
-            figures = f"{arrived} · {factor(edge.local_text)} = {product}"
+            receives = f"{arrived} · {factor(edge.local_text)} = {product}"
+            figures = f" = {receives}"
         total = f", so {before} + {factor(product)} = {after}" if before and not many else ""
         formulas.append(f"d{root}/d{source} {'+=' if before else '='} "
-                        f"d{root}/d{node.name} · ∂{node.name}/∂{source} = {figures}{total}")
+                        f"d{root}/d{node.name} · ∂{node.name}/∂{source}{figures}{total}")
         adds = f", which adds to {short(before)} from another use" if before else ""
-        received.append(f"{source} receives {figures}{adds}{f': {after}' if total else ''}")
+        received.append(f"{source} receives {receives}{adds}{f': {after}' if total else ''}")
     rest = f"Multiplied by {'its' if len(passed) == 1 else 'each'} local derivative: {'; '.join(received)}."
     if not passed:
         rest = f"{node.name} was defined by hand, and its own function passes that on."

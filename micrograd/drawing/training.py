@@ -1,79 +1,25 @@
-"""What to look at while a network learns: is the loss falling, do gradients reach every layer, how large are the steps?
+"""What to look at while a network learns: is the loss falling, do gradients reach every layer, what has it learned?
 
 Each function draws one picture with matplotlib and returns its Figure; with `file` it is saved as well, the same
-bytes each time. `TrainingLog` remembers what they need, one line a training step.
+bytes each time. What they draw, `nn.Monitor` records.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from micrograd.drawing.styles import THEMES
 from micrograd.engine import Value
 
-HEALTHY = -3                            # log10 of update / data that is often a good learning rate (Karpathy's lecture)
-_CLASSES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")     # Okabe and Ito: for colour-blind eyes
+_CLASSES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")     # Okabe and Ito: for all eyes
 _MARKERS = "os^Dv*"
 
 
-class TrainingLog:
-    """Loss, gradient norms and relative step sizes of each layer, kept while a model learns.
-
-    Call `record(loss)` once a step, after `optimizer.step()` and before `zero_grad()`.
-
-    >>> from micrograd.nn import Neuron
-    >>> model = Neuron(1, nonlin=False); log = TrainingLog(model)
-    >>> (model([2.0]) - 1.0).backward()
-    >>> for p in model.parameters(): p.data -= 0.1 * p.grad
-    >>> log.record(1.0)
-    >>> log.losses, {name: [round(x, 3) for x in norms] for name, norms in log.gradients.items()}
-    ([1.0], {'w.0': [2.0], 'b': [1.0]})
-    """
-
-    def __init__(self, model: Any) -> None:
-        self.layers: dict[str, list[Any]] = {}
-        for name, parameter in model.named_parameters():
-            self.layers.setdefault(layer_name(name), []).append(parameter)
-        self.losses: list[float] = []
-        self.gradients: dict[str, list[float]] = {name: [] for name in self.layers}
-        self.updates: dict[str, list[float]] = {name: [] for name in self.layers}     # |change of data| / |data|
-        self._before = self._copies()
-
-    def record(self, loss: Any) -> None:
-        """Note one training step."""
-        self.losses.append(float(loss))
-        for name, parameters in self.layers.items():
-            self.gradients[name].append(_norm(p.grad for p in parameters))
-            moved = _norm(p.data - old for p, old in zip(parameters, self._before[name], strict=True))
-            size = _norm(self._before[name])
-            self.updates[name].append(moved / size if size else math.nan)
-        self._before = self._copies()
-
-    def _copies(self) -> dict[str, list[Any]]:
-        return {name: [p.data.copy() if hasattr(p.data, "copy") else p.data for p in parameters]
-                for name, parameters in self.layers.items()}
-
-
-def layer_name(name: str) -> str:
-    """The layer of a parameter: `layers.0` of `layers.0.neurons.3.w.1`."""
-    parts = name.split(".")
-    number = next((i for i, part in enumerate(parts[:-1]) if part.isdigit()), len(parts) - 2)
-    return ".".join(parts[:number + 1]) or name
-
-
-def _norm(parts: Any) -> float:
-    return math.sqrt(sum(float((x * x).sum() if getattr(x, "ndim", 0) else x * x) for x in parts if x is not None))
-
-
-def _log10(x: float) -> float:
-    return math.log10(x) if 0 < x < math.inf else math.nan
-
-
-def loss_curve(losses: Sequence[float] | TrainingLog, file: Any = None, theme: str = "light") -> Any:
-    """The loss against the training step, on a log scale if it is positive and spans more than one power of ten."""
-    values = [float(x) for x in (losses.losses if isinstance(losses, TrainingLog) else losses)]
+def loss_curve(losses: Sequence[float], file: Any = None, theme: str = "light") -> Any:
+    """The loss against the training step; on a log scale if it is positive and spans more than one power of ten."""
+    values = [float(x) for x in losses]
     figure, axes, colours = _figure(theme, "training step", "loss")
     axes.plot(range(1, len(values) + 1), values, color=colours["variable"][1], linewidth=2)
     if values and min(values) > 0 and max(values) / min(values) > 10:
@@ -81,27 +27,24 @@ def loss_curve(losses: Sequence[float] | TrainingLog, file: Any = None, theme: s
     return _saved(figure, file)
 
 
-def gradient_norms(log: TrainingLog, file: Any = None, theme: str = "light") -> Any:
-    """A heat map of log10 of the gradient's norm: a row a layer, a column a training step; no gradient stays empty."""
+def gradient_norms(norms: Sequence[Mapping[str, float]], file: Any = None, theme: str = "light") -> Any:
+    """A heat map of gradient norms: a row a layer, a column a training step, colours by log10; 0 stays empty.
+
+    Args:
+        norms: for each training step {layer: norm}, as `nn.grad_norms(model)` and `nn.Monitor.norms` give it.
+    """
+    layers = list(dict.fromkeys(name for step in norms for name in step))
+    if not layers:
+        raise ValueError("norms is empty; give {layer: norm} for each training step, as nn.Monitor(model).norms has it")
+    sizes = [[step.get(name, 0.0) for step in norms] for name in layers]
+    rows = [[math.log10(x) if 0 < x < math.inf else math.nan for x in row] for row in sizes]
     figure, axes, colours = _figure(theme, "training step", "")
-    rows = [[*map(_log10, norms)] for norms in log.gradients.values()]
     picture = axes.imshow(rows, aspect="auto", cmap="cividis", interpolation="nearest",
-                          extent=(0.5, len(log.losses) + 0.5, len(rows) - 0.5, -0.5))
-    axes.set_yticks(range(len(rows)), [*log.gradients])
+                          extent=(0.5, len(norms) + 0.5, len(rows) - 0.5, -0.5))
+    axes.set_yticks(range(len(rows)), layers)
     bar = figure.colorbar(picture, ax=axes)
     bar.set_label("log₁₀ of the gradient's norm", color=colours["paper"][2])
     bar.ax.tick_params(colors=colours["paper"][2])
-    return _saved(figure, file)
-
-
-def update_ratios(log: TrainingLog, file: Any = None, theme: str = "light") -> Any:
-    """How far each layer moved relative to its size, as log10; a dashed line at the -3 that is often healthy."""
-    figure, axes, colours = _figure(theme, "training step", "log₁₀ of update / data")
-    for i, (name, ratios) in enumerate(log.updates.items()):
-        axes.plot(range(1, len(ratios) + 1), [*map(_log10, ratios)], label=name,
-                  color=_CLASSES[i % len(_CLASSES)], linestyle=("-", "--", "-.", ":")[i // len(_CLASSES) % 4])
-    axes.axhline(HEALTHY, color=colours["paper"][2], linestyle=(0, (4, 4)), linewidth=1)
-    axes.legend(frameon=False, labelcolor=colours["paper"][2])
     return _saved(figure, file)
 
 
@@ -110,34 +53,34 @@ def decision_boundary(model: Callable, X: Any, y: Any, file: Any = None, theme: 
     """Which class a model gives to each point of the plane, under the samples that it was trained on.
 
     Args:
-        model: a function of an array (n, 2) that gives n scores (positive: class 1) or (n, k), one score a class.
-            A model of scalar parameters, such as `MLP`, is called with the two columns, as it expects.
-        X, y: samples (n, 2) and their classes; -1 counts as class 0.
+        model: a function of an array (n, 2) that gives n scores (positive: the second class) or (n, k), one score a
+            class. A model of scalar parameters, such as `MLP`, is called with the two columns, as it expects.
+        X, y: samples (n, 2) and their classes.
         points: how fine the grid is, along each side.
     """
-    import numpy as np
     figure, axes, colours = _figure(theme, "x₁", "x₂", size=(5.2, 4.6))
+    import numpy as np
     from matplotlib.colors import LinearSegmentedColormap
     X, classes = np.asarray(X, float), np.asarray(y).ravel()
     low, high = X.min(0), X.max(0)
     margin = 0.12 * (high - low)
     sides = [np.linspace(a, b, points) for a, b in zip(low - margin, high + margin, strict=True)]
-    grid = np.stack(np.meshgrid(*sides), -1).reshape(-1, 2)
-    scores, shape = _scores(model, grid), (points, points)
+    scores = _scores(model, np.stack(np.meshgrid(*sides), -1).reshape(-1, 2))
+    for i in range(scores.shape[1] if scores.shape[1] > 1 else 0):
+        won = (scores.argmax(1) == i).reshape(points, points).astype(float)
+        axes.contourf(*sides, won, levels=[0.5, 1.5], colors=[_CLASSES[i % 6]], alpha=0.35)
     if scores.shape[1] == 1:
-        reach = np.abs(scores).max() or 1.0
+        score, reach = scores.reshape(points, points), np.abs(scores).max() or 1.0
         paint = LinearSegmentedColormap.from_list("", [_CLASSES[0], colours["paper"][0], _CLASSES[1]])
-        axes.contourf(*sides, scores.reshape(shape), levels=np.linspace(-reach, reach, 21), cmap=paint, alpha=0.55)
-        axes.contour(*sides, scores.reshape(shape), levels=[0], colors=[colours["paper"][2]], linewidths=1.6)
-    else:
-        for i in range(scores.shape[1]):
-            won = (scores.argmax(1) == i).reshape(shape).astype(float)
-            axes.contourf(*sides, won, levels=[0.5, 1.5], colors=[_CLASSES[i % 6]], alpha=0.35)
+        axes.contourf(*sides, score, levels=np.linspace(-reach, reach, 21), cmap=paint, alpha=0.55)
+        if score.min() < 0 < score.max():
+            axes.contour(*sides, score, levels=[0], colors=[colours["paper"][2]], linewidths=1.6)
     for i, kind in enumerate(np.unique(classes)):           # colour and form: two ways to tell them apart
         axes.scatter(*X[classes == kind].T, s=26, c=_CLASSES[i % 6], marker=_MARKERS[i % 6], label=f"{kind:g}",
                      edgecolors=colours["paper"][0], linewidths=0.7)
-    axes.legend(title="class", frameon=False, labelcolor=colours["paper"][2], loc="upper left",
-                bbox_to_anchor=(1, 1)).get_title().set_color(colours["paper"][2])
+    legend = axes.legend(title="class", frameon=False, labelcolor=colours["paper"][2], loc="upper left",
+                         bbox_to_anchor=(1, 1))
+    legend.get_title().set_color(colours["paper"][2])
     return _saved(figure, file)
 
 
@@ -147,13 +90,13 @@ def _scores(model: Callable, grid: Any) -> Any:
     parameters = model.parameters() if hasattr(model, "parameters") else []
     scalar = bool(parameters) and not any(getattr(p.data, "ndim", 0) for p in parameters)
     output = model(grid.T if scalar else grid)
-    columns = [np.asarray(x.data if isinstance(x, Value) else x, float) for x in
-               (output if isinstance(output, (list, tuple)) else [output])]
+    columns = [np.asarray(x.data if isinstance(x, Value) else x, float)
+               for x in (output if isinstance(output, (list, tuple)) else [output])]
     return np.stack([np.broadcast_to(c, len(grid)) for c in columns], 1) if columns[0].ndim < 2 else columns[0]
 
 
 def _figure(theme: str, x: str, y: str, size: tuple[float, float] = (6.4, 3.6)) -> tuple[Any, Any, dict]:
-    """An empty picture in the colours of a theme; no pyplot, so that nothing opens and nothing is kept."""
+    """An empty picture in the colours of a theme; without pyplot, so that no window opens and nothing is kept."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
