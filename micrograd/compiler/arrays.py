@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from micrograd import ops
 from micrograd.compiler.targets import _MATH, layout, listed, python_source, statement
-from micrograd.compiler.trace import AND, BOOLEAN, CONDITIONS, EACH, TOTAL, Step, Style, Trace
+from micrograd.compiler.trace import AND, BOOLEAN, CONDITIONS, EACH, TOTAL, Step, Style, Tape, Trace
 from micrograd.names import ATOM, Name
 from micrograd.ops import Operation
 
@@ -161,9 +161,10 @@ def functions() -> dict[str, Any]:
             "nan": np.nan}
 
 
-def numpy_run(trace: Trace) -> Callable:
+def numpy_run(tape: Tape, batched: Sequence[bool], optimize: bool) -> Callable:
     """What runs the program: given the data of the leaves, the inputs and the number of samples."""
     import numpy as np
+    trace = Trace(tape, NumPy, batched, optimize)
     source, numbers, masks = numpy_source(trace) if trace.optimize else (python_source(trace, NumPy), 0, 0)
     batch = any(x.when == EACH for x in trace.inputs)
     namespace = functions()

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import array
 import ctypes
 import hashlib
 import importlib
 import os
 import platform
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+from micrograd.compiler.targets import C, c_source
+from micrograd.compiler.trace import Tape, Trace
 
 # not optimised: on straight-line code that gains a third of the time at run and costs five times as long to build;
 # no contraction: a fused multiply-add would round differently from Python
@@ -74,3 +81,32 @@ def load(source: str, name: str = "program") -> Callable:
             raise RuntimeError(f"{compiler} failed, so use target='python' or target='numpy':\n{result.stderr[:2000]}")
         os.replace(built, library)
     return getattr(ctypes.CDLL(str(library)), name)
+
+
+def c_run(tape: Tape, batched: Sequence[bool], optimize: bool) -> Callable:
+    """C: leaves and batches go in as arrays of doubles, values and gradients come out so."""
+    trace = Trace(tape, C, batched, optimize)
+    function = load(c_source(trace))
+    doubles = ctypes.c_double * len(trace.gradients)
+    gradients = doubles()
+    number = struct.Struct(f"{len(tape.given) + list(batched).count(False)}d")
+    given = ctypes.create_string_buffer(number.size or 1)
+    lock = threading.Lock()
+
+    def run(data: list, inputs: Sequence, samples: int | None) -> tuple:
+        many = [_doubles(x) for x, each in zip(inputs, batched) if each]
+        values = (ctypes.c_double * (samples or 1))()
+        with lock:                                      # ctypes lets other threads run meanwhile
+            number.pack_into(given, 0, *data, *(x for x, each in zip(inputs, batched) if not each))
+            function(ctypes.c_long(samples or 1), given, (ctypes.c_void_p * len(many))(*(x.buffer_info()[0] for x in many)),
+                     values, gradients)
+            found = gradients[:]
+        return values[0] if samples is None else values[:], found
+
+    return run
+
+
+def _doubles(x: Any) -> array.array:
+    """A batch in memory as C has it."""
+    plain = getattr(x, "dtype", None) == "float64" and hasattr(x, "tobytes")
+    return array.array("d", x.tobytes() if plain else [float(a) for a in x])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from micrograd import ops
-from micrograd.compiler.trace import AFTER, AND, BOOLEAN, CONDITIONS, EACH, ONCE, TOTAL, Step, Style, Trace
+from micrograd.compiler.trace import AFTER, AND, BOOLEAN, CONDITIONS, EACH, ONCE, TOTAL, Step, Style, Tape, Trace
 from micrograd.names import _INFIX, BOTH, CHOICE, COMPARISON, SUM, Name
 from micrograd.ops import TABLE, Operation
 
@@ -168,3 +168,29 @@ def c_source(trace: Trace) -> str:
             f"             double *values, double *gradients) {{\n{head}{layout(lines[ONCE], 4, '//')}"
             f"    for (long i = 0; i < n; i++) {{\n{each}{layout(lines[EACH], 8, '//')}"
             f"        values[i] = {trace.value.text};\n    }}\n{layout(lines[AFTER], 4, '//')}{out}}}\n")
+
+
+def python_run(tape: Tape, batched: Sequence[bool], optimize: bool) -> Callable:
+    """Plain Python. What raises is run again in the guarded form, where 1 / 0 is inf."""
+    def build(style: type[Python]) -> Callable:
+        functions: dict[str, Any] = {op.name: op.scalar for _, op in
+                                     [*TABLE.items(), *((0, flow.op) for _, flow, _ in tape.operations)]}
+        if style is Python:
+            functions.update({name: getattr(math, name) for name in Python.names})
+        functions.update(inf=math.inf, nan=math.nan, abs=abs)
+        exec(python_source(Trace(tape, style, batched, optimize), style), functions)
+        return functions["program"]
+
+    fast = build(Python)
+    guarded: list[Callable] = []
+
+    def run(data: list, inputs: Sequence, samples: int | None) -> tuple:
+        inputs = [x.tolist() if hasattr(x, "tolist") else x for x in inputs]
+        given = [*data, *inputs] if samples is None else [float(samples), *data, *inputs]
+        try:
+            return fast(*given)
+        except (ArithmeticError, ValueError):
+            guarded[:] = guarded or [build(Guarded)]
+            return guarded[0](*given)
+
+    return run

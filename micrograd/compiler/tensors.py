@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -272,22 +271,26 @@ def tensor_source(tape: Tape) -> tuple[str, dict[str, Any]]:
             f"    return {trace.value.text}, ({gradients}{',' * (len(trace.gradients) == 1)})\n"), namespace
 
 
-def tensor_run(tape: Tape) -> Callable:
+def tensor_text(tape: Tape, batched: Sequence[bool], optimize: bool) -> str:
+    """The source of the program."""
+    return tensor_source(tape)[0]
+
+
+def tensor_run(tape: Tape, batched: Sequence[bool], optimize: bool) -> Callable:
     """What runs the program: given the data of the leaves and the inputs."""
     import numpy as np
     source, namespace = tensor_source(tape)
     exec(source, namespace)
-    program, lock = namespace["program"], threading.Lock()
+    program = namespace["program"]
     shapes = [np.shape(x.data) for x in (*tape.given, *tape.inputs)]
 
     def run(data: list, inputs: Sequence, samples: int | None) -> tuple:
         given = [x if x.__class__ is np.ndarray else np.asarray(x)[()] for x in (*data, *inputs)]
-        for x, shape in zip(given, shapes):
-            if x.shape != shape:
-                raise ValueError(f"this program was compiled for arrays of the shape {shape}, got {x.shape}; "
-                                 "shapes are frozen by tracing, so compile again for another one")
-        with lock, np.errstate(all="ignore"):           # threads share the buffers
+        if [x.shape for x in given] != shapes:
+            raise ValueError(f"this program was compiled for arrays of the shapes {shapes}, got {[x.shape for x in given]}; "
+                             "shapes are frozen by tracing, so compile again for others")
+        with np.errstate(all="ignore"):
             value, gradients = program(*given)
-            return value.copy() if value.ndim else float(value), gradients
+        return value.copy() if value.ndim else float(value), gradients
 
     return run
