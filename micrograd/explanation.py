@@ -22,6 +22,7 @@ from micrograd.names import ESCAPED, PRODUCT, Latex, Name, Prose
 from micrograd.ops import Ieee, add, sub
 
 MARK = "\ue000"                     # stands before and after a formula in a sentence; each format shows it in its way
+MANY = 12                           # of more inputs than these only the first are written
 BELOW = "below"                     # marks a line that belongs to the one above
 SHORT = 40                          # terms up to this length stand in the line of their sum, without a name
 
@@ -163,9 +164,16 @@ class Story:
 
     def formula(self, node: Value, piece: Callable | None = None) -> Name:
         """What was computed, in names or in other pieces."""
-        pieces = map(piece or self.piece, node.operands())
+        pieces = [*map(piece or self.piece, node.operands())]
+        if node.op.name == "where" and number_of(node.operands()[0]) is not None:
+            pieces[0] = self.style("true" if number_of(node.operands()[0]) else "false")
+        if len(pieces) > MANY or node.op.name == "where":
+            return self.literal.call(node.op.name, *pieces[:MANY], *([self.style("...")] if len(pieces) > MANY else []))
         if node.op.name == "matmul":
             return self.literal.infix("*", PRODUCT, *pieces)
+        if node.op.name.startswith("weighted_sum"):     # of a neuron: spelled out
+            literal = type(self.literal)
+            return node.op.forward(*(literal(x.text, x.precedence, x.parts, x.known) for x in pieces))
         return self.literal.of(self.literal.apply(node.op, *pieces))
 
     # --------------------------------------------------------------------------- the pass back
@@ -193,6 +201,8 @@ class Story:
     def _slopes(self, node: Value, g: Any) -> dict[int, Any]:
         """The rates of change as formulas: the rule of the operation, run on names."""
         pieces = [self.piece(x) if isinstance(x, Value) else x for x in node.operands()]
+        if len(pieces) > MANY:
+            return {}
         try:
             slopes = dict(node.flow.contributions(g, pieces, self.piece(node)))
             return {i: x for i, x in slopes.items() if isinstance(x, (Name, float))}
@@ -246,7 +256,8 @@ class Story:
                               if isinstance(x, Value) and id(x) not in inside)
         texts = [self._equal(self.piece(x).text, x.data) + ("" if x.requires_grad else " (constant)")
                  for x in given if x.requires_grad or x.label or number_of(x) is None]
-        return f"Given {', '.join(texts)}." if texts else ""
+        more = f" and {len(texts) - MANY} more" if len(texts) > MANY else ""
+        return f"Given {', '.join(texts[:MANY])}{more}." if texts else ""
 
     def _computed(self, node: Value) -> str:
         """u = w·x = 3·2 = 6"""

@@ -244,6 +244,9 @@ class Prose(Name):
             reasons = [*pieces[0].since, *piece.since]
         else:
             piece = super().apply(op, *inputs)
+            known = [x.known for x in pieces]
+            if ops.TABLE.get(op.name) is op and isinstance(piece, Name) and all(type(x) is float for x in known):
+                piece.known = op(*known)
         if reasons:                                     # a copy, for the piece may be one that others use
             piece = self.of(piece)
             piece = type(self)(piece.text, piece.precedence, piece.parts, piece.known)
@@ -251,8 +254,12 @@ class Prose(Name):
         return piece
 
     def simpler(self, op: Operation, *inputs: Any) -> Any:
+        inputs = tuple(x.known if isinstance(x, Name) and x.known is not None and x.text == self.of(x.known).text else x
+                       for x in inputs)
+        if op is ops.add and (_is(inputs[0], 0) or _is(inputs[1], 0)):
+            return inputs[_is(inputs[0], 0)]
         a, b = map(self.of, (*inputs, 0.0)[:2])
-        if op is ops.mul and a.text == b.text and a.precedence == ATOM:
+        if op is ops.mul and a.text == b.text and a.precedence == ATOM and not a.text[0].isdigit():
             return a ** 2.0
         if op is ops.div and a.parts[:1] == (ops.div,) and self.of(a.parts[2]).text == b.text:
             return a.parts[1] / b ** 2.0

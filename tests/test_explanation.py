@@ -272,3 +272,28 @@ def test_a_story_can_be_read_by_a_program():
     story = Story(square()[0])
     assert [(story.piece(c.source).text, c.rate, c.part) for c in story.contributions] == [
         ("u", 14.0, 14.0), ("w", 2.0, 28.0), ("x", 3.0, 42.0), ("b", 1.0, 14.0)]
+
+
+def test_a_choice_says_how_it_was_decided():
+    x = Value(0.5, label="x")
+    assert "L = where(true, v1, v2) = where(true, 1, 1.5) = 1" in explain(micrograd.where(x > 0, x * 2, x * 3))
+
+
+def test_fused_neurons_are_spelled_out_and_wide_ones_are_not():
+    from micrograd import nn
+    neuron = nn.Neuron(2, fused=True)
+    for p, data, label in zip(neuron.parameters(), (1.0, -2.0, 3.0), ("w1", "w2", "b"), strict=True):
+        p.data, p.label = data, label
+    told = explain(neuron([5.0, 2.0]))
+    assert "L = relu(b + w1·5 + w2·2) = relu(3 + 1·5 + (-2·2)) = 4" in told
+    assert "dL/dw1 = dL/dL · 5 = 1 · 5 = 5, since relu(b + w1·5 + w2·2) > 0" in told
+    wide = explain(nn.Neuron(40, fused=True, nonlin=False)([1.0] * 40))
+    assert "and 29 more." in wide and "..." in wide and "dL/dp41 = 1 · 1 = 1" in wide
+
+
+def test_tensors_of_any_operation_can_be_told():
+    Tensor = micrograd.Tensor
+    t, x = Tensor([[1.0, 2.0], [3.0, 4.0]], label="t"), Value(0.5, label="x")
+    assert "sent back through softmax, shape (2, 2)" in explain(t.softmax(axis=-1)[0, 1].log())
+    assert "dL/dx = 5" in explain((x * t).mean() * 2).splitlines()[-2]
+    assert "brought back into the old form" in explain((t.reshape(4) * 2).sum())
