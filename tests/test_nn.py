@@ -279,6 +279,38 @@ def test_a_fused_network_gives_the_very_same_numbers(activation, inputs):
         loss.backward()
         return [loss.data, *[p.grad for p in model.parameters()], *[x.grad for row in rows for x in row if inputs is Value]]
     assert run(False) == run(True)
+    assert run("network") == pytest.approx(run(False), rel=1e-11)
+
+
+def test_a_network_in_one_node():
+    random.seed(1)
+    model = nn.MLP(2, [3, 2, 1], activation="tanh", fused="network")
+    x = [Value(0.5), Value(-1.0)]
+    y = model(x)
+    assert set(y.inputs) == {*x, *model.parameters()} and topological_order(y)[0] == [y] and y.op.symbol == "Σ 2-3-2-1"
+    y.backward()
+    numbers = [p.data for p in y.operands()]
+    told = [g for _, g in y.flow.contributions(1.0, numbers, y.data)]
+    assert told == pytest.approx([p.grad for p in y.operands()], rel=1e-12)
+    assert y.op.partial(5, *numbers) == pytest.approx(y.operands()[5].grad, rel=1e-12)
+    model.fused = False
+    for layer in model.layers:
+        for neuron in layer.neurons:
+            neuron.fused = False
+    first = micrograd.grad(model(x), model.parameters(), create_graph=True)
+    model.fused = "network"
+    again = micrograd.grad(model(x), model.parameters(), create_graph=True)
+    assert [float(g) for g in again] == pytest.approx([float(g) for g in first], rel=1e-12)
+    seconds = [micrograd.grad(sum(g * g for g in gradients), model.parameters(), allow_unused=True, materialize_grads=True)
+               for gradients in (first, again)]
+    assert seconds[0] == pytest.approx(seconds[1], rel=1e-10)
+    with micrograd.no_grad():
+        assert model(x).data == y.data and not model(x).requires_grad
+    model.layers[0].neurons[0].w[0] = Value(2.0)            # looked up anew in each call
+    model([1.0, 1.0]).backward()
+    assert model.layers[0].neurons[0].w[0].grad != 0.0
+    assert len(nn.MLP(2, [3, 2], fused="network")(x)) == 2
+    assert model(np.ones((2, 5))).shape == (5,)
 
 
 def test_a_fused_neuron_is_one_node_with_true_derivatives():
@@ -465,7 +497,7 @@ def test_micrograd_style_modules_run_unmodified():
 
 
 def test_modules_can_be_copied_and_pickled():
-    for model, x in ((nn.MLP(2, [3, 1], fused=True), [1.0, 2.0]), (nn.MLP(2, [3, 1], backend="numpy"), [[1.0, 2.0]])):
+    for model, x in ((nn.MLP(2, [3, 1], fused="network"), [1.0, 2.0]), (nn.MLP(2, [3, 1], backend="numpy"), [[1.0, 2.0]])):
         for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
             assert other(x).item() == model(x).item() and other.parameters()[0] is not model.parameters()[0]
 
@@ -473,7 +505,8 @@ def test_modules_can_be_copied_and_pickled():
 def test_opening_nn_opens_no_numpy():
     script = ("import sys, micrograd.nn as nn, micrograd.optim as optim; m = nn.MLP(2, [2, 1], fused=True); "
               "m([1.0, 2.0]).backward(); optim.Adam(m.parameters()).step(); optim.clip_grad_norm_(m.parameters(), 1.0); "
-              "nn.mse_loss([m([1., 2.])], [0.]); m.load_state_dict(m.state_dict()); nn.summary(m); nn.Monitor(m); sys.exit('numpy' in sys.modules)")
+              "nn.mse_loss([m([1., 2.])], [0.]); m.load_state_dict(m.state_dict()); nn.summary(m); nn.Monitor(m); "
+              "sys.exit('numpy' in sys.modules)")
     root = os.path.dirname(os.path.dirname(micrograd.__file__))
     assert subprocess.run([sys.executable, "-c", script], cwd=root).returncode == 0
     assert "Linear" in dir(nn) and nn.functional.mse_loss is nn.mse_loss
