@@ -26,7 +26,8 @@ _OPERATORS: dict[type, Callable] = {
     ast.Lt: operator.lt, ast.Gt: operator.gt, ast.LtE: operator.le, ast.GtE: operator.ge, ast.Eq: ops.equal}
 FUNCTIONS: dict[str, Callable] = {**ops.TABLE, "clamp": ops.clamp}
 _ADVICE = {ast.BitXor: "for a power write **", ast.Attribute: "write tanh(x) for x.tanh()",
-           ast.MatMult: "for a product write *", ast.IfExp: "write where(condition, a, b)"}
+           ast.MatMult: "for a product write *", ast.Compare: "comparisons such as a < b stand first in where(condition, a, b)",
+           ast.IfExp: "write where(condition, a, b)"}
 
 
 class ExpressionError(ValueError):
@@ -84,8 +85,6 @@ class _Reader:
         result: Any = None
         for statement in statements:
             result = self.statement(statement)
-        if isinstance(result, bool):
-            raise ExpressionError("the result is a comparison, not a number; use it inside where(condition, a, b)")
         if self.unused:
             raise ExpressionError(f"{', '.join(self.unused)} has a number, but the expression does not use it")
         return (result if isinstance(result, Value) else Value(result, requires_grad=False)), self.names
@@ -98,8 +97,8 @@ class _Reader:
             raise ExpressionError(f"a step is an expression or NAME = expression, not {_shown(statement)}")
         if target.id in self.names or target.id in FUNCTIONS:
             raise ExpressionError(f"{target.id} has a meaning already; give the step another name")
-        result = self.number(statement.value, 0)
-        if isinstance(result, float):
+        result = self.value(statement.value, 0)
+        if not isinstance(result, Value):
             result = Value(result, requires_grad=False)
         if not result.label:
             result.label = target.id
@@ -115,12 +114,11 @@ class _Reader:
             raise self.refused(node, node)
         return method(node, depth + 1)
 
-    def number(self, node: ast.expr, depth: int) -> Any:
-        """A value that one can calculate with."""
-        value = self.value(node, depth)
-        if isinstance(value, bool):
-            raise ExpressionError(f"{_shown(node)} is a comparison, not a number; use it inside where(condition, a, b)")
-        return value
+    def operator(self, node: ast.expr, symbol: ast.AST) -> Callable:
+        """The operation that a symbol stands for."""
+        if type(symbol) not in _OPERATORS:
+            raise self.refused(node, symbol)
+        return _OPERATORS[type(symbol)]
 
     def refused(self, node: ast.AST, kind: object) -> ExpressionError:
         advice = _ADVICE.get(type(kind), "an expression has numbers, names, + - * / ** and functions")
@@ -150,22 +148,20 @@ class _Reader:
         while isinstance(left, ast.BinOp):
             chain.append(left)
             left = left.left
-        result = self.number(left, depth)
+        result = self.value(left, depth)
         for link in reversed(chain):
-            if type(link.op) not in _OPERATORS:
-                raise self.refused(link, link.op)
-            result = _OPERATORS[type(link.op)](result, self.number(link.right, depth))
+            result = self.operator(link, link.op)(result, self.value(link.right, depth))
         return result
 
     def UnaryOp(self, node: ast.UnaryOp, depth: int) -> Any:
-        if type(node.op) not in _OPERATORS:
-            raise self.refused(node, node.op)
-        return _OPERATORS[type(node.op)](self.number(node.operand, depth))
+        return self.operator(node, node.op)(self.value(node.operand, depth))
 
-    def Compare(self, node: ast.Compare, depth: int) -> Any:
-        if len(node.ops) != 1 or type(node.ops[0]) not in _OPERATORS:
-            raise ExpressionError(f"{_shown(node)} is not understood; a comparison has two sides and < <= > >= or ==")
-        return bool(_OPERATORS[type(node.ops[0])](*(self.number(x, depth) for x in (node.left, node.comparators[0]))))
+    def condition(self, node: ast.expr, depth: int) -> Any:
+        """The first input of `where`: a comparison, or a number that is 0 for no."""
+        if not isinstance(node, ast.Compare):
+            return self.value(node, depth)
+        compare = self.operator(node, node.ops[0] if len(node.ops) == 1 else node)
+        return bool(compare(self.value(node.left, depth), self.value(node.comparators[0], depth)))
 
     def Call(self, node: ast.Call, depth: int) -> Any:
         if not isinstance(node.func, ast.Name):
@@ -176,8 +172,7 @@ class _Reader:
             raise ExpressionError(f"there is no function {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
         if node.keywords or any(isinstance(x, ast.Starred) for x in node.args):
             raise ExpressionError(f"{name} takes plain inputs here, as in {name}(x)")
-        inputs = [self.value(x, depth) if name == "where" and i == 0 else self.number(x, depth)
-                  for i, x in enumerate(node.args)]
+        inputs = [(self.condition if name == "where" and x is node.args[0] else self.value)(x, depth) for x in node.args]
         try:
             return FUNCTIONS[name](*inputs)
         except (TypeError, ValueError) as error:
