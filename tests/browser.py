@@ -22,19 +22,21 @@ KEYS = {"ArrowRight": 39, "ArrowLeft": 37, "ArrowDown": 40, "ArrowUp": 38, "Home
 
 def found() -> str | None:
     """The browser that MICROGRAD_BROWSER names, else the first on the PATH."""
-    wanted = os.environ.get("MICROGRAD_BROWSER")
-    return (shutil.which(wanted) or wanted) if wanted else next(filter(None, map(shutil.which, NAMES)), None)
+    return next(filter(None, map(shutil.which, (os.environ.get("MICROGRAD_BROWSER", ""), *NAMES))), None)
 
 
 class Browser:
     """One page in a headless browser. `errors` and `requests` gather what the console and the network saw."""
 
     def __init__(self, width: int = 1280, height: int = 800) -> None:
+        program = found()
+        if program is None:
+            raise RuntimeError(f"MICROGRAD_BROWSER is set, but none of {', '.join(NAMES)} is on the PATH; install one "
+                               "(apt-get install chromium) or name its path in MICROGRAD_BROWSER")
         self.profile = tempfile.mkdtemp(prefix="micrograd-browser-")
         inbox, self.writing = os.pipe()
         self.reading, outbox = os.pipe()
         given = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (inbox, outbox)]
-        program = found() or "chromium"
         self.process = os.posix_spawn(
             program, [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
                       "--force-device-scale-factor=1", "--disable-dev-shm-usage", "--remote-debugging-pipe",
