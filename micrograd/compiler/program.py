@@ -67,7 +67,7 @@ class Program:
         """What works on this program: a function for its target, or the one for arrays."""
         if not self.tape.over_arrays:
             return of_numbers[self.target]
-        from micrograd.compiler import tensors          # which needs NumPy
+        from micrograd.compiler import tensors  # which needs NumPy
         function: Callable = getattr(tensors, of_arrays)
         return function
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from micrograd import ops
 from micrograd.compiler.arrays import NumPy
 from micrograd.compiler.targets import C, Python, c_source, layout, listed, python_source, write
-from micrograd.compiler.trace import ONCE, Tape, Trace
+from micrograd.compiler.trace import ONCE, Style, Tape, Trace
 from micrograd.names import Name
 from micrograd.ops import Operation
 
@@ -40,7 +40,7 @@ class Jax(Torch):
 
 def _data(trace: Trace) -> dict[str, float]:
     """What the leaves hold, by name."""
-    return {step.name: leaf.data for step, leaf in zip(trace.given, trace.tape.given)}
+    return {step.name: float(leaf.data) for step, leaf in zip(trace.given, trace.tape.given)}
 
 
 def _wanted(trace: Trace) -> list[str]:
@@ -49,7 +49,7 @@ def _wanted(trace: Trace) -> list[str]:
     return [of[x].name for x in trace.tape.wrt]
 
 
-def _python(tape: Tape, optimize: bool, style: type = Python, module: str = "math") -> str:
+def _python(tape: Tape, optimize: bool, style: type[Style] = Python, module: str = "math") -> str:
     trace = Trace(tape, style, (), optimize)
     text = python_source(trace, style)
     words = set(re.findall(r"\b[a-z]\w*(?=\()|\b(?:inf|nan)\b", text)) & {*style.names.values(), "pow", "inf", "nan"}
@@ -68,7 +68,7 @@ def _torch(tape: Tape, optimize: bool) -> str:
     trace = Trace(tape, Torch, (), optimize, backward=False)
     lines = layout(write(trace, Torch(""))[ONCE], 0)
     wanted = _wanted(trace)
-    data = "".join(f"{name} = torch.tensor({float(x)!r}{', requires_grad=True' * (name in wanted)})\n".replace("(inf", "(torch.inf")
+    data = "".join(f"{name} = torch.tensor({x!r}{', requires_grad=True' * (name in wanted)})\n"
                    for name, x in _data(trace).items())
     prints = "".join(f"print({name!r}, {name}.grad.item())\n" for name in wanted)
     return (f"import torch\n\ntorch.set_default_dtype(torch.float64)\n\n{data}\n{lines}\n{trace.value.text}.backward()\n"
@@ -78,7 +78,7 @@ def _torch(tape: Tape, optimize: bool) -> str:
 def _jax(tape: Tape, optimize: bool) -> str:
     trace = Trace(tape, Jax, (), optimize, backward=False)
     lines, names, wanted = layout(write(trace, Jax(""))[ONCE], 4), list(_data(trace)), _wanted(trace)
-    data = "".join(f"{name} = {float(x)!r}\n" for name, x in _data(trace).items())
+    data = "".join(f"{name} = {x!r}\n" for name, x in _data(trace).items())
     places = tuple(names.index(name) for name in wanted)
     return (f"import jax\nimport jax.numpy as jnp\n\njax.config.update('jax_enable_x64', True)\n\n\n"
             f"def program({listed(names)}):\n{lines}    return {trace.value.text}\n\n\n{data}"
@@ -89,7 +89,7 @@ def _jax(tape: Tape, optimize: bool) -> str:
 def _c(tape: Tape, optimize: bool) -> str:
     trace = Trace(tape, C, (), optimize)
     text, wanted = c_source(trace), _wanted(trace)
-    data = listed([C.number(float(x)) for x in _data(trace).values()], 8)
+    data = listed([C.number(x) for x in _data(trace).values()], 8)
     prints = "".join(f'    printf("{name} %.17g\\n", gradients[{i}]);\n' for i, name in enumerate(wanted))
     return (f"int printf(const char *, ...);\n{text}\nint main(void) {{\n    double given[] = {{{data}}};\n"
             f"    double values[1], gradients[{len(wanted) or 1}];\n    program(1, given, 0, values, gradients);\n"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from micrograd import ops
-from micrograd.compiler.trace import AFTER, AND, BOOLEAN, CONDITIONS, EACH, ONCE, TOTAL, Step, Style, Tape, Trace
+from micrograd.compiler.trace import AFTER, AND, BOOLEAN, EACH, ONCE, TOTAL, Step, Style, Tape, Trace
 from micrograd.names import _INFIX, BOTH, CHOICE, COMPARISON, SUM, Name
 from micrograd.ops import TABLE, Operation
 

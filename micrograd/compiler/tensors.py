@@ -24,7 +24,7 @@ _VIEWS: dict[str, Callable[..., str]] = {
     "swapaxes": lambda x, a, b: f"{x}.swapaxes({a}, {b})"}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _tracing() -> type:
     from micrograd.tensor.node import Tensor, record
 
@@ -37,7 +37,7 @@ def _tracing() -> type:
         def apply(self, op: Operation, *inputs: Any) -> Any:
             return Tensor.apply_to(op, inputs) if any(op.rules) else self.ask(op, *inputs)
 
-        def ask(self, op: Operation, *inputs: Any) -> Tracing:
+        def ask(self, op: Operation, *inputs: Any) -> Any:
             data = op.forward(*(x.data if isinstance(x, Value) else x for x in inputs)) if op is not AND else (
                 inputs[0].data & inputs[1].data)
             node = record(data, Flow(op), *(x if isinstance(x, Value) else float(x) for x in inputs))
@@ -192,7 +192,7 @@ class ArrayBuffers(Buffers):
         self.namespace = namespace
         # the sum of a product over all axes is a dot product
         self.squares = {step.parts[1] for step in trace.steps if step in trace.parameters and step.parts[0].name == "sum"
-                        and trace.parameters[step] == (None, False) and self.is_square(step.parts[1])}
+                        and trace.parameters[step][0] is None and self.is_square(step.parts[1])}
         for i, step in reversed(list(enumerate(trace.steps))):
             if step in trace.parameters and step.parts[1] in self.squares:
                 for x in step.parts[1].parts[1:]:
@@ -247,7 +247,8 @@ class ArrayBuffers(Buffers):
 
 
 def _apply(forward: Callable, parameters: tuple, *inputs: Any) -> Any:
-    return forward(*inputs, *parameters)
+    import numpy as np
+    return forward(*map(np.asarray, inputs), *parameters)
 
 
 def tensor_source(tape: Tape) -> tuple[str, dict[str, Any]]:

@@ -109,7 +109,7 @@ class _Words(Name):
     expand = False
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def rule(op: Operation, i: int) -> str:
     """A rule as a sentence: `y = a * b sends g * b to a`."""
     code = op.rules[i].__code__
@@ -175,7 +175,9 @@ class Trace:
             of[x] = self.leaf(x, EACH if many else ONCE, "x")
         self.given, self.inputs = [of[x] for x in tape.given], [of[x] for x in tape.inputs]
         for node, flow, operands in tape.operations:
-            y = self.record(flow.op, [of[x] if x in of else x for x in operands])
+            inputs = [of[x] if x in of else self.constant(x) for x in operands]
+            as_it_is = not optimize and flow.op in _INFIX           # the plain form shows x * 1.0, too
+            y = self.enter(flow.op, *inputs) if as_it_is else self.record(flow.op, inputs)
             if not optimize or y.parts[0] is flow.op:
                 y = self.call_it(y, node.label, "v", flow.op.name if composed(flow.op) or flow.op is ops.relu else "")
             of[node] = y
