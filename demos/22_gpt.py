@@ -179,6 +179,6 @@ save("22_gpt.svg", page(first, long))
 print(f"""
 Notice
 - Three ways, the same loss to {worst:.0e}. All else that is said about large models is scale.
-- Arrays are {slow / runs["arrays (Tensor)"][1]:.0f} times as fast as single numbers, compiled
-  {slow / runs["arrays, compiled"][1]:.0f} times; and a batch of {BATCH} names costs little more than one name.
+- Arrays are {slow / runs["arrays (Tensor)"][1]:.0f} times as fast as single numbers; compiled,
+  {slow / runs["arrays, compiled"][1]:.0f} times. The mathematics is the same; the number of nodes is not.
 - It was never told what a vowel is. Its names alternate all the same.""")
