@@ -236,6 +236,17 @@ def test_forward_comes_first_and_nodes_light_up_in_order():
     assert min(grads) > max(times.values())
 
 
+def test_sums_are_seen_one_after_the_other_and_their_row_from_the_first_on():
+    a = Value(4.0, label="a")
+    card = parts(animate(a * a + a, seconds=1.0), "node")[0]
+    kinds = {t.text: re.search(r"name:(\w+)-\w+-([\d_]+)-([\d_]+)", t.get("style", "name:show-x-0-0")).groups()
+             for t in card.iter(f"{SVG}text")}
+    grown = ["1.0", "1.0 + 4.0", "5.0", "5.0 + 4.0", "9.0"]
+    assert [kinds[text][0] for text in grown] == ["between"] * 4 + ["show"]
+    assert all(kinds[one][2] == kinds[other][1] for one, other in zip(grown, grown[1:], strict=False))
+    assert kinds["grad"][:2] == ("show", kinds["1.0"][1])
+
+
 def test_same_graph_same_bytes_in_another_process(tmp_path):
     program = ("import sys; sys.path.insert(0, 'tests'); from test_animation import neuron, animate; "
                "sys.stdout.buffer.write(animate(neuron()).encode())")

@@ -123,10 +123,12 @@ class _Film:
             return self._when("flash", self.lit[id])
         if part == "halo_back" and self.gathered[id]:
             return self._when("flash", self.gathered[id][-1])
-        if part == "data" and self.lit[id]:
+        if part in ("data", "row_data") and self.lit[id]:
             return self._when("show", self.lit[id])
+        times = self.gathered.get(id) or [self.now]
+        if part == "row_grad":
+            return self._when("show", times[0])
         if part == "grad":
-            times = self.gathered[id] or [self.now]
             last = at >= len(times) - 1
             return self._when("show", times[-1]) if last else self._when("between", times[at], times[at + 1])
         arrival = self.left.get(id, 0.0) + 0.6 * self.beat

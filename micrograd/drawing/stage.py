@@ -150,7 +150,8 @@ class _Card:
         for name, texts in self.rows:
             at += ROW
             if self.title:
-                parts.append(_text(f"row row_{name}", left + EDGE, at, name, mark(name, node.id)))
+                parts.append(_text(f"row row_{name}", left + EDGE, at, name,
+                                   mark(f"row_{name}", node.id)))
             for i, text in enumerate(texts):
                 last = i == len(texts) - 1
                 if last or gathering:
