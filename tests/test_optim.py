@@ -300,7 +300,10 @@ def test_wrong_schedules_are_refused(wrong, error):
 
 def test_one_cycle_ends():
     schedule = optim.OneCycleLR(optim.SGD([Value(1.0)], lr=0.1), 1.0, 3, pct_start=0.5)
-    schedule.step(), schedule.step()
+    theirs = torch.optim.lr_scheduler.OneCycleLR(torch.optim.SGD([torch.ones(1)], lr=0.1, momentum=0.9), 1.0, 3, pct_start=0.5)
+    for _ in range(3):
+        theirs.optimizer.step(), schedule.step(), theirs.step()
+        assert schedule.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-12)
     with pytest.raises(ValueError, match="3 steps"):
         schedule.step()
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from micrograd.engine import Value
+from micrograd.engine import Handle, Value
 from micrograd.ops import number
 
 
@@ -54,9 +54,8 @@ class Module:
             output = output if replaced is None else replaced
         return output
 
-    def register_forward_hook(self, hook: Callable) -> Any:
+    def register_forward_hook(self, hook: Callable) -> Handle:
         """Call `hook(module, inputs, output)` after each forward; what it returns replaces the output."""
-        from micrograd.engine import Handle
         if not self._hooks:
             self._hooks = {}                                # of this module alone
         return Handle(self._hooks, hook)

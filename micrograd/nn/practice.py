@@ -17,15 +17,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from micrograd.nn.module import Module
-from micrograd.optim.optimisers import gradient_of, norm
+from micrograd.optim import gradient_of, norm
 
 
 def grad_norms(model: Module) -> dict[str, float]:
     """The norm of the gradients of each layer, {name: norm}; a layer is a module that has parameters of its own."""
-    found: dict[str, list] = {}
-    for name, layer in layers(model).items():
-        found[name] = [g for g in map(gradient_of, layer.parameters()) if g is not None]
-    return {name: norm(gradients) for name, gradients in found.items()}
+    return {name: norm([g for g in map(gradient_of, layer.parameters()) if g is not None])
+            for name, layer in layers(model).items()}
 
 
 def layers(model: Module) -> dict[str, Module]:
@@ -122,7 +120,9 @@ class Monitor:
                           for i in kept if math.isfinite(self.losses[i]))
         out.append(f'<text x="4" y="50">loss {low:.3g} to {high:.3g}</text>'
                    f'<polyline points="{points}" fill="none" stroke="#333" stroke-width="1.5"/>')
-        for title, history, colour in (("gradient", self.norms, _warmth), ("dead", self.dead, _darkness)):
+        def grey(share: float) -> str: return f"rgb{(round(235 * (1 - share)),) * 3}"
+
+        for title, history, colour in (("gradient", self.norms, _warmth), ("dead", self.dead, grey)):
             for name in history[-1] if history else ():
                 last = history[-1][name]
                 out.append(f'<text x="4" y="{y + 12}">{title} {name}</text>'
@@ -143,10 +143,6 @@ def _warmth(size: float) -> str:
     warm = max(-1.0, min(1.0, (math.log10(size) + 2) / 4 if size > 0 else -1.0))
     pale = round(225 * (1 - abs(warm)))
     return f"rgb({225 if warm > 0 else pale},{pale},{225 if warm < 0 else pale})"
-
-
-def _darkness(share: float) -> str:
-    return f"rgb({round(235 * (1 - share))},{round(235 * (1 - share))},{round(235 * (1 - share))})"
 
 
 class EarlyStopping:
