@@ -423,6 +423,19 @@ def test_operations_on_arrays(name):
         a.data, b.data = -a.data[::-1].copy(), chance.normal(size=(3, 4))
 
 
+def test_an_operation_of_ones_own_on_arrays():
+    @micrograd.op(lambda g, x, y: g * micrograd.cos(x), array=lambda numpy, x: numpy.sin(x))
+    def wave(x):
+        return math.sin(x)
+
+    a = Tensor([[0.5, 1.0], [2.0, -1.0]])
+    program = compile((wave(a) * a).norm(dim=1).sum(), target="numpy")
+    loss = (wave(a) * a).norm(dim=1).sum()
+    loss.backward()
+    expected, a.grad = a.grad, None
+    assert program() == close(loss.item()) and a.grad == close(expected)
+
+
 def test_float32_stays_float32():
     a = Tensor(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
     loss = (a.tanh() * a).sum()

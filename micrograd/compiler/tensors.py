@@ -19,6 +19,8 @@ from micrograd.engine import Flow, Value, set_thread, topological_order
 from micrograd.ops import TABLE, Operation
 
 _FROZEN = {"max", "min", "cross_entropy", "layer_norm"}     # their rules look at data, which would be frozen
+_LOOKS_AT_DATA = ("target='numpy' cannot compile {} yet: data that it looks at would be frozen; "
+                  "compose it of other operations, or use backward()")
 _VIEWS: dict[str, Callable[..., str]] = {
     "reshape": lambda x, shape: f"{x}.reshape({shape})", "permute": lambda x, dims: f"{x}.transpose({dims})",
     "swapaxes": lambda x, a, b: f"{x}.swapaxes({a}, {b})"}
@@ -84,6 +86,8 @@ class TensorTrace(Trace):
         """A step for an array that a rule brought along."""
         if not data.ndim:
             return self.constant(data.item())
+        if (data != data.flat[:1]).any():
+            raise TypeError(_LOOKS_AT_DATA.format("an operation whose rule uses plain arrays"))
         name = self.free_name("", "k")
         self.constants[name] = data
         return self.array(name, data)
@@ -92,14 +96,14 @@ class TensorTrace(Trace):
         """The step for a recorded node. Broadcasting is left to NumPy, and done only where a whole array is needed."""
         op, parameters = flow.op, getattr(flow, "parameters", ())
         if op.name in _FROZEN:
-            raise TypeError(f"target='numpy' cannot compile {op.name} yet, since its rule looks at data that would be "
-                            "frozen; compose it of other operations, or use backward()")
+            raise TypeError(_LOOKS_AT_DATA.format(op.name))
         if TABLE.get(op.name) is op or op in BOOLEAN:
             return self.record(op, inputs)
         steps = [self.constant(x) for x in inputs]
         if op.name == "broadcast_to" or op.name == "reshape" and not self.like.get(steps[0], ((),))[0]:
             return steps[0]
-        steps = [self.whole(x, operand.shape) for x, operand in zip(steps, node.operands())]
+        shapes = [getattr(getattr(x, "data", None), "shape", ()) for x in node.operands()]
+        steps = [self.whole(x, shape) for x, shape in zip(steps, shapes)]
         return self.call(op, steps, () if op.name == "cat" else parameters, node.data)
 
     def call(self, op: Operation, steps: list[Step], parameters: tuple, data: Any) -> Step:
@@ -239,7 +243,8 @@ class ArrayBuffers(Buffers):
                 line = f"total({texts[0]}, {axis}, None, None, {keep})"
         else:
             name = self.trace.free_name("", "f")
-            self.namespace[name] = functools.partial(_apply, op.forward, parameters)
+            function = op.forward if parameters or op.array is None else op.on_arrays      # an operation of the user's
+            self.namespace[name] = functools.partial(_apply, function, parameters)
             line = f"{name}({', '.join(texts)})"
         step.text = self.trace.free_name("", "v")
         self.give_back(i, tuple(inputs))
