@@ -294,7 +294,7 @@ class Story:
             words = _ARRAYS.get(c.user.op.name, f"sent back through {c.user.op.name}")
             return f"{_m(opening + arrived)}, {words}, shape {shape}"
         a, b = (self.piece(x).text + self.style.transposed for x in operands)
-        rows, columns = (x.data.shape[::-1] for x in operands)
+        rows, columns = (x.data.shape[:-2] + x.data.shape[:-3:-1] for x in operands)        # transposed
         product = [arrived, b] if c.position == 0 else [a, arrived]
         shapes = [c.line.data.shape, columns] if c.position == 0 else [rows, c.line.data.shape]
         return f"{_m(opening + self.style.dot.join(product))}, {'·'.join(map(str, shapes))} -> {shape}"
@@ -314,8 +314,8 @@ class Story:
     def _result(self, variables: list[Value]) -> Section:
         """The gradients, and one of them in words."""
         gradients = {id(x): self.gradients.get(id(x), 0.0) for x in variables}
-        lines = [("", self._equal(self.rate(x).text, gradients[id(x)])) for x in variables]
-        known = [(g, x) for x in variables if (g := number_of(gradients[id(x)])) is not None and math.isfinite(g) and g]
+        lines = [("", self._equal(self.rate(x).text, x.data if number_of(x) is None else gradients[id(x)])) for x in variables]
+        known = [(g, x) for x in variables if number_of(x) is not None and (g := number_of(gradients[id(x)])) - g == 0 != g]
         words = ""
         if known:
             g, x = max(known, key=lambda pair: abs(pair[0]))
