@@ -61,7 +61,7 @@ def test_sentence_names_local_derivatives_in_letters():
 def test_gradients_gather_where_paths_meet():
     a = Value(2.0, label="a")
     told = story(a * a + 3 * a)
-    assert told.gathered(told.scene.nodes[0]) == ["3.0", "3.0 + 2.0", "5.0", "5.0 + 2.0", "7.0"]
+    assert told.growth["n0"] == ["3.0", "3.0 + 2.0", "5.0", "5.0 + 2.0", "7.0"]
 
 
 def test_the_same_sum_twice_is_two_contributions():
@@ -108,7 +108,7 @@ def test_numbers_of_the_story_are_those_of_backward(plan, point):
         if isinstance(value, Value) and value.requires_grad:
             assert node.grad == pytest.approx(value.grad, rel=1e-12, abs=1e-12)
     gathered: dict[str, float] = {}
-    for edge in told.flown:                             # the products along edges add up to the gradients
+    for edge in (e for e in told.scene.edges if e.id in told.sums):     # what comes along edges adds up to the gradients
         gathered[edge.source] = gathered.get(edge.source, 0.0) + edge.local * edge.upstream
     for node in told.scene.nodes[:-1]:
         if node.grad is not None:
@@ -183,6 +183,11 @@ def test_not_a_node_is_refused():
 def test_unknown_theme_is_refused():
     with pytest.raises(ValueError, match="light, dark, print, auto; got 'neon'"):
         animate(neuron(), theme="neon")
+
+
+def test_time_runs_forward():
+    with pytest.raises(ValueError, match="seconds is a positive number; got -1"):
+        animate(neuron(), seconds=-1)
 
 
 # ------------------------------------------------------------------------------------- the film

@@ -41,6 +41,8 @@ def animate(root: Any, file: Any = None, *, seconds: float | None = None, repeat
     >>> picture[:4], "<script" in picture, w.grad
     ('<svg', False, 0.0)
     """
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds is a positive number; got {seconds!r}")
     told = story(root, max_nodes, numbers)
     film = _Film(told, seconds, repeat, f"{prefix}{theme}{numbers}")
     drawn = stage(told, film.mark, prefix, gathering=True)

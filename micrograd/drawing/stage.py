@@ -60,12 +60,12 @@ def stage(story: Story, mark: Callable[..., str] = lambda part, id, at=0: "", pr
         gathering: draw the texts of a gradient as it grows, too, not the last one alone.
         others: stories with the same graph, whose numbers need room, too.
     """
-    cards = [_Card(node, story.gathered(node), node is story.scene.root) for node in story.scene.nodes]
+    cards = [_Card(node, story.growth.get(node.id, []), node is story.scene.root) for node in story.scene.nodes]
     chips = {edge.id: chip_texts(edge) for edge in story.scene.edges}
     room = {id: max(map(text_width, texts)) for id, texts in chips.items()}
     for other in others:
         for card, node in zip(cards, other.scene.nodes, strict=True):
-            card.width = max(card.width, _Card(node, other.gathered(node), False).width)
+            card.width = max(card.width, _Card(node, other.growth.get(node.id, []), False).width)
         for edge in other.scene.edges:
             room[edge.id] = max(room[edge.id], *map(text_width, chip_texts(edge)))
     places = layout(render(_dot(cards, story.scene.edges, room)))
@@ -115,12 +115,12 @@ def text_width(text: str, size: float = SIZE) -> float:
 class _Card:
     """A number with its name, and the operation that made it as a badge on its left side."""
 
-    def __init__(self, node: Node, gathered: list[str], is_root: bool) -> None:
-        self.node, self.gathered, self.is_root = node, gathered, is_root
+    def __init__(self, node: Node, growth: list[str], is_root: bool) -> None:
+        self.node, self.is_root = node, is_root
         self.title = visible(node.label, 40) or ("" if node.kind == "constant" else node.id)
         self.symbol = visible(SIGNS.get(node.symbol, node.symbol), 24)
         self.badge = max(24.0, text_width(self.symbol) + 14) if node.inputs else 0.0
-        self.rows = [("data", [shown(node.data_text)]), ("grad", [*map(short, gathered)])][:1 + bool(gathered)]
+        self.rows = [("data", [shown(node.data_text)]), ("grad", growth)][:1 + bool(growth)]
         widest = max(text_width(text) for _, texts in self.rows for text in texts) + 34 * (self.title != "")
         self.width = max(text_width(self.title, 13.5), widest) + 2 * EDGE + self.badge * 0.3
         self.height = ROW * (len(self.rows) + (self.title != "")) + EDGE

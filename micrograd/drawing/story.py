@@ -40,27 +40,14 @@ class Step:
 class Story:
     """A scene with the gradients of one pass, and its steps: every operation forward, then every one backward.
 
-    `sums[e]` is what the source of edge `e` has gathered before and after the gradient came along `e`.
+    `sums[e]` is what the source of edge `e` has gathered before and after the gradient came along `e`; `growth[n]` are
+    the texts of the gradient of node `n` as it grows: "4.0", "4.0 + 6.0", "10.0".
     """
 
     scene: Scene
     steps: list[Step] = field(default_factory=list)
     sums: dict[str, tuple[str, str]] = field(default_factory=dict)
-
-    def gathered(self, node: Node) -> list[str]:
-        """The texts of a gradient as it grows: "4.0", "4.0 + 6.0", "10.0"."""
-        texts = [node.grad_text] if node is self.scene.root else []
-        for edge in self.flown:
-            if edge.source == node.id:
-                before, after = self.sums[edge.id]
-                texts += [f"{short(before)} + {factor(short(edge.product_text))}", after] if before else [after]
-        return texts or [node.grad_text] * bool(node.grad_text)
-
-    @property
-    def flown(self) -> list[Edge]:
-        """The edges that a gradient passes, in that order."""
-        edges = {edge.id: edge for edge in self.scene.edges}
-        return [edges[id] for id in self.sums]
+    growth: dict[str, list[str]] = field(default_factory=dict)
 
 
 def story(root: Any, max_nodes: int = 300, numbers: Any = "") -> Story:
@@ -99,6 +86,7 @@ def _pass_back(told: Story, operations: list, into: dict[str, list[Edge]], nodes
         edge.upstream_text = edge.product_text = ""
     root, last = told.scene.root, told.scene.values[-1]
     root.grad = (last.data != last.data) * 0.0 + 1.0    # ones in the form of the data, inf and nan included
+    told.growth[root.id] = [short(show(root.grad))]
     for node, value in reversed(operations):
         node.grad_text = show(node.grad) if node.grad is not None else ""
         if node.grad is not None:
@@ -107,7 +95,9 @@ def _pass_back(told: Story, operations: list, into: dict[str, list[Edge]], nodes
                 _arrive(told, edge, nodes[edge.source], node, arrived, show)
             if not arrived:                             # an operation by hand: only its own function knows
                 for source in map(nodes.__getitem__, node.inputs):
-                    source.grad = known[source.id] if source.grad is None else source.grad
+                    if source.grad is None and known[source.id] is not None:
+                        source.grad = known[source.id]
+                        told.growth[source.id] = [short(show(source.grad))]
         told.steps.append(_backward(told, node, into[node.id], nodes))
     for node in told.scene.nodes:
         node.grad_text = show(node.grad) if node.grad is not None else ""
@@ -122,7 +112,10 @@ def _arrive(told: Story, edge: Edge, source: Node, node: Node, arrived: dict[int
     edge.product = arrived[edge.position]
     edge.product_text = show(edge.product)
     source.grad = edge.product if source.grad is None else source.grad + edge.product
-    told.sums[edge.id] = before, show(source.grad)
+    after = show(source.grad)
+    told.sums[edge.id] = before, after
+    sum_text = [f"{short(before)} + {factor(short(edge.product_text))}"] if before else []
+    told.growth.setdefault(source.id, []).extend([*sum_text, short(after)])
 
 
 # ---------------------------------------------------------------------------------- in words
