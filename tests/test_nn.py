@@ -253,7 +253,8 @@ def test_the_same_seed_gives_micrograds_weights():
 
 
 def test_the_demo_network_has_337_parameters():
-    assert len(nn.MLP(2, [16, 16, 1]).parameters()) == 337
+    model = nn.MLP(2, [16, 16, 1])
+    assert len(model.parameters()) == 337 and [p for _, p in model.named_parameters()] == model.parameters()
     assert sum(p.size for p in nn.MLP(2, [16, 16, 1], backend="numpy").parameters()) == 337
 
 

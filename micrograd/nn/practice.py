@@ -126,7 +126,7 @@ class Monitor:
             for name in history[-1] if history else ():
                 last = history[-1][name]
                 out.append(f'<text x="4" y="{y + 12}">{title} {name}</text>'
-                           f'<text x="756" y="{y + 12}">{last:.1e}</text>')
+                           f'<text x="756" y="{y + 12}">{last:.2g}</text>')
                 out += [f'<rect x="{150 + 600 * i / n:.1f}" y="{y}" width="{600 * step / n + 0.5:.1f}" height="16" '
                         f'fill="{colour(history[i].get(name, 0.0))}"/>' for i in kept]
                 y += 20

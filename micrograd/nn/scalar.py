@@ -170,6 +170,9 @@ class Neuron(Module):
             act = act + wi * xi
         return act if self._bend is None else self._bend(act)
 
+    def parameters(self) -> list[Value]:
+        return [*self.w, self.b]
+
     def __repr__(self) -> str:
         name = {"relu": "ReLU", "linear": "Linear"}.get(self.activation, self.activation.title())
         return f"{name}Neuron({len(self.w)})"
@@ -194,6 +197,9 @@ class Layer(Module):
         given = self.neurons[0].fused and len(x) == len(self.neurons[0].w) and scalars(x)
         out = [fuse([[neuron]], (*neuron.w, neuron.b), *given) if given else neuron(x) for neuron in self.neurons]
         return out[0] if len(out) == 1 else out
+
+    def parameters(self) -> list[Value]:
+        return [p for neuron in self.neurons for p in neuron.parameters()]
 
     def __repr__(self) -> str:
         return f"Layer of [{', '.join(str(neuron) for neuron in self.neurons)}]"
@@ -244,6 +250,9 @@ class MLP(Module):
         for layer in self.layers:
             x = layer(x if hasattr(x, "__len__") else [x])
         return x
+
+    def parameters(self) -> list[Value]:
+        return [p for layer in self.layers for p in layer.parameters()]
 
     def __repr__(self) -> str:
         return f"MLP of [{', '.join(str(layer) for layer in self.layers)}]"
