@@ -257,7 +257,7 @@ def program(w, b, x):
     v2 = v1 + b
     h = tanh(v2)
     v3 = h * h
-    # backward
+    # backward: d_x is the derivative of the result by x; in a rule, g is what arrives at y
     d_v3 = 1.0
     d_h = d_v3 * h              # y = a * b sends g * b to a
     d_h += d_v3 * h             # y = a * b sends g * a to b

@@ -159,7 +159,7 @@ def compile(root: Value | Callable[..., Value], inputs: Sequence[Value] = (), wr
     def program(w, x):
         v1 = w * x
         v2 = tanh(v1)
-        # backward
+        # backward: d_x is the derivative of the result by x; in a rule, g is what arrives at y
         d_v2 = 1.0
         d_v1 = d_v2 * (1.0 - v2 * v2)  # y = tanh(x) sends g * (1.0 - y * y) to x
         d_w = d_v1 * x                 # y = a * b sends g * b to a

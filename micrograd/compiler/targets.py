@@ -14,6 +14,7 @@ from micrograd.names import _INFIX, BOTH, CHOICE, COMPARISON, SUM, Name
 from micrograd.ops import TABLE, Operation
 
 _SYMBOLS = {op: (op.symbol, _INFIX[op]) for op in (ops.add, ops.sub, ops.mul)}
+BACKWARD = "backward: d_x is the derivative of the result by x; in a rule, g is what arrives at y"
 LONGEST = 12                        # operations on one line: for the reader, and for Python's parser
 _MATH = {name: name for name, op in TABLE.items() if op.forward is getattr(math, name, None)}
 
@@ -85,7 +86,7 @@ def write(trace: Trace, style: Style) -> dict[int, list[tuple[str, str]]]:
     for i, step in enumerate(trace.steps):
         when = step.when if style.loops else ONCE
         if i == trace.first_backward and not trace.optimize:
-            lines[when].append(("", "backward"))
+            lines[when].append(("", BACKWARD))
         if step.parts[0] is TOTAL and style.loops:
             step.text = step.name = step.name or trace.free_name("", "sum")
             lines[ONCE].append((style.assign.format(step.text, "0.0"), ""))

@@ -185,7 +185,7 @@ class Trace:
         last_forward = self.steps[-1] if self.steps else None
         self.gradients = self.walk_back(of, any(batched)) if backward else []
         self.count_uses()
-        self.first_backward = self.steps.index(last_forward) + 1 if last_forward in self.steps else 0
+        self.first_backward = 0 if optimize or last_forward is None else self.steps.index(last_forward) + 1
 
     def start(self, tape: Tape, style: type[Style], optimize: bool) -> None:
         self.tape, self.style, self.optimize = tape, style, optimize
