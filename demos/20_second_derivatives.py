@@ -18,7 +18,7 @@ def f(x):
     return 0.5 * x * x - x.sin()
 
 
-def newton(x, steps=6):
+def newton(x, steps=7):
     path = [x]
     for _ in range(steps):
         node = Value(x)

@@ -1,0 +1,227 @@
+"""Every lesson runs as it stands, and the numbers that it shows are right."""
+
+import functools
+import math
+import re
+import runpy
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DEMOS = ROOT / "demos"
+sys.path.insert(0, str(DEMOS))
+LESSONS = {int(path.name[:2]): path for path in sorted(DEMOS.glob("[0-9][0-9]_*.py"))}
+# lessons whose picture is made by Python's own arithmetic: the same bytes on every machine
+STEADY = (1, 3, 4, 5, 7, 8, 15, 17)
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    """lesson(n): the names that lesson n leaves behind, run once in its quick form, pictures in a temporary folder."""
+    import course
+    before = course.out, course.quick
+    course.out, course.quick = tmp_path_factory.mktemp("pictures"), True
+
+    @functools.cache
+    def run(number):
+        return runpy.run_path(str(LESSONS[number]))
+
+    yield run
+    course.out, course.quick = before
+
+
+def test_there_are_24_lessons_in_teaching_order():
+    assert list(LESSONS) == list(range(1, 25))
+
+
+@pytest.mark.parametrize("number", LESSONS)
+def test_lesson_runs_and_ends_with_what_to_notice(lesson, number, capsys):
+    lesson(number)
+    said = capsys.readouterr().out
+    assert "\nNotice\n- " in said
+    picture = __import__("course").out / f"{LESSONS[number].stem}.svg"
+    assert ET.parse(picture).getroot().tag.endswith("svg") and picture.stat().st_size < 150_000
+
+
+@pytest.mark.parametrize("number", LESSONS)
+def test_lesson_opens_with_its_question(number):
+    text = LESSONS[number].read_text(encoding="utf-8")
+    assert re.match(rf'"""Lesson {number}\. [^\n]*\?\n', text)
+
+
+@pytest.mark.parametrize("number", LESSONS)
+def test_picture_is_committed(number):
+    assert (DEMOS / f"{LESSONS[number].stem}.svg").stat().st_size < 150_000
+
+
+@pytest.mark.parametrize("number", STEADY)
+def test_running_a_lesson_again_gives_the_committed_picture(lesson, number):
+    lesson(number)
+    name = f"{LESSONS[number].stem}.svg"
+    assert (__import__("course").out / name).read_bytes() == (DEMOS / name).read_bytes()
+
+
+@pytest.mark.parametrize("command", [["demos/01_expression.py"], ["-m", "demos.01_expression"]])
+def test_both_ways_to_start_a_lesson(command, tmp_path):
+    done = subprocess.run([sys.executable, *command, "-o", str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "01_expression.svg").read_bytes() == (DEMOS / "01_expression.svg").read_bytes()
+
+
+# --------------------------------------------------------------------------- the numbers on the blackboard
+def test_01_neuron(lesson):
+    names = lesson(1)
+    assert names["o"].data == pytest.approx(0.7071067811865476, rel=1e-12)
+    assert [names[k].grad for k in ("x1", "w1", "x2", "w2", "b")] == pytest.approx([-1.5, 1.0, 0.5, 0.0, 0.5], abs=1e-12)
+
+
+def test_02_nudging_agrees_and_costs_n_runs(lesson):
+    names = lesson(2)
+    assert names["worst"] < 1e-4 and [row[1] for row in names["rows"]] == [11, 31, 101]
+
+
+def test_03_by_hand(lesson):
+    assert lesson(3)["by_hand"] == {"L": 1, "d": -2, "f": 4, "e": -2, "c": -2, "a": 6, "b": -4}
+
+
+def test_04_neuron_learns_or(lesson):
+    names = lesson(4)
+    assert names["losses"][-1] < 0.2
+    assert all((names["neuron"](x).data > 0) == (wanted > 0) for x, wanted in names["rows"])
+
+
+def test_05_order_matters(lesson):
+    names = lesson(5)
+    assert names["a"].grad == 2.0
+    assert names["right"] == names["x"].grad == pytest.approx(6 * 1.5 ** 5)
+    assert names["wrong"] == pytest.approx(names["right"] / 3)
+
+
+def test_06_forgetting_zero_grad(lesson):
+    names = lesson(6)
+    assert names["with_it"][:2] == pytest.approx([0.1, 0.19]) and names["without"][:2] == pytest.approx([0.1, 0.29])
+    assert max(names["without"]) > 1.9 and names["with_it"][-1] == pytest.approx(1, abs=0.01)
+    assert "zero_grad" in names["finding"]
+
+
+def test_07_constants_get_nothing(lesson):
+    names = lesson(7)
+    assert (names["x"].grad, names["k"].grad, names["frozen"].grad) == (12.0, 0.0, 0.0)
+    assert not names["unseen"].requires_grad
+    assert names["recorded"] > 15 * names["silent"] and names["value"] == names["same"]
+
+
+def test_08_graph_kept_or_freed(lesson):
+    names = lesson(8)
+    assert [row[1:] for row in names["rows"]] == [[12.0, 2.0], [24.0, 2.0], [36.0, 2.0]]
+    assert "retain_graph=True" in names["message"] and names["t"].grad[0] != 0
+    assert names["inner"].grad is None and names["kept"].grad == 3.0
+    assert (names["before"], names["after"]) == (True, False)
+
+
+def test_09_gradient_argument_mixes_the_rows(lesson):
+    names = lesson(9)
+    assert names["mixed"] == pytest.approx(names["by_rows"]) and names["mixed"] == pytest.approx(names["as_loss"])
+    assert np.allclose(names["rows"], names["whole"]) and "gradient" in names["message"]
+
+
+def test_10_best_steps(lesson):
+    best = lesson(10)["best"]
+    assert 1e-9 < best["float64", "forward"][1] < 1e-6 and 1e-7 < best["float64", "central"][1] < 1e-3
+    assert best["float64", "central"][0] < 1e-9 < best["float32", "central"][0]
+    assert "mismatch" in lesson(10)["caught"] and lesson(10)["right"] is True
+
+
+def test_11_moons_learn(lesson):
+    names = lesson(11)
+    assert names["losses"][0] == pytest.approx(0.9053641324057837) and names["losses"][-1] < 0.4
+    assert len(names["model"].parameters()) == 337
+
+
+def test_12_three_ways_one_curve(lesson):
+    names = lesson(12)
+    assert names["worst"] < 1e-12
+    nodes = [nodes for _, _, nodes in names["runs"].values()]
+    assert nodes[0] > 5 * nodes[1] > 25 * nodes[2]
+
+
+def test_13_parts_by_size_are_the_big_batch(lesson):
+    errors = lesson(13)["errors"]
+    assert errors["parts, each by its size"] < 1e-14
+    assert errors["parts, each by 1/3"] > 0.05 and errors["parts, not divided"] > 0.5
+
+
+def test_14_vanishing_and_exploding(lesson):
+    names = lesson(14)
+    assert names["triples"] == 3 ** 20 and names["sigmoids"] < 1e-12
+    assert names["starved"] < 1e-6 < 1e-4 < names["cured"] and 0.1 < names["healthy"] < 10
+
+
+def test_15_clipping_by_norm_keeps_the_direction(lesson):
+    names = lesson(15)
+    assert names["arrows"]["by norm to 1"] == pytest.approx((4 / 17 ** 0.5, 1 / 17 ** 0.5), rel=1e-5)
+    assert names["arrows"]["by value to 1"] == (1.0, 1.0)
+    assert not math.isfinite(names["wild"][-1]) and names["w_tame"] == pytest.approx(names["right"], abs=1e-3)
+
+
+def test_16_learning_rates(lesson):
+    names = lesson(16)
+    final = names["final"]
+    assert 0.1 < names["best"] < 10
+    assert final[names["rates"][0]] > 3 * final[names["best"]] and final[names["rates"][-1]] > math.log(2)
+
+
+def test_17_momentum_beats_descent(lesson):
+    needed = lesson(17)["needed"]
+    assert needed["momentum 0.8"] < needed["gradient descent"] / 2 and None not in needed.values()
+
+
+def test_18_checkpoints_trade_memory_for_time(lesson):
+    names = lesson(18)
+    assert names["same"] and names["plain"][1] == 64
+    assert all(run[1] == 128 for run in names["runs"].values())
+    assert names["runs"][8][0] < names["plain"][0] / 2
+
+
+def test_19_forward_and_reverse_agree(lesson):
+    assert lesson(19)["worst"] < 1e-12
+
+
+def test_20_newton_and_hessian(lesson):
+    names = lesson(20)
+    assert names["bottom"] == pytest.approx(math.cos(names["bottom"]), abs=1e-15)
+    assert names["H"].shape == (13, 13) and names["asymmetry"] < 1e-12 and names["curvatures"][0] < 0
+
+
+def test_21_attention_learns_where_to_look(lesson):
+    names = lesson(21)
+    assert names["difference"] < 1e-14 and all(row[0] > 0.95 for row in names["after"])
+    assert all(sum(row) == pytest.approx(1) for row in names["after"])
+
+
+def test_22_gpt_three_ways(lesson):
+    names = lesson(22)
+    first = [losses[0] for losses, _ in names["runs"].values()]
+    assert max(first) - min(first) < 1e-9 and names["worst"] < 1e-9
+    assert abs(first[0] - math.log(27)) < 1
+    seconds = {name: took for name, (_, took) in names["runs"].items()}
+    assert seconds["numbers (Value)"] > 30 * min(seconds.values())
+    assert sum(names["losses"][-10:]) < 0.9 * sum(names["losses"][:10])
+    assert all(set(word) <= set(names["letters"]) for word in names["invented"])
+
+
+def test_23_digits_are_mended_step_by_step(lesson):
+    names = lesson(23)
+    shares = [right for _, right, _ in names["runs"].values()]
+    assert shares[-1] > 0.5 > shares[0] and "saturated sigmoid" in names["runs"]["as built"][2]
+
+
+def test_24_program_gives_what_backward_gives(lesson):
+    names = lesson(24)
+    assert names["walked"] == pytest.approx(names["ran"], rel=1e-15) and names["worst"] < 1e-12
+    assert "# backward" in names["program"].source
