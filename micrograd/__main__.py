@@ -427,6 +427,8 @@ def main(words: Sequence[str] | None = None) -> int:
     x         3         2
     0
     """
+    with contextlib.suppress(AttributeError):           # where a terminal has no ² or →, a ? stands for it
+        sys.stdout.reconfigure(errors="replace")        # type: ignore[union-attr]
     try:
         options = _arguments(sys.argv[1:] if words is None else words)
         text, data = options.run(options)

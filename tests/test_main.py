@@ -232,6 +232,12 @@ def test_a_reader_who_leaves_early_is_no_error():
     assert done.stderr == ""
 
 
+def test_a_terminal_without_unicode_shows_question_marks():
+    done = subprocess.run([sys.executable, "-m", "micrograd", "explain", "x*x", "x=3"], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "") and "L = x?x = 3?3 = 9" in done.stdout
+
+
 # ----------------------------------------------------------------------------------- the parser
 @pytest.mark.parametrize("text, value", [
     ("2*3 + 4/2 - 1", 7.0), ("-x**2", -4.0), ("2**-1", 0.5), ("x**0.5*x**0.5", 2.0), ("1/0", math.inf), ("2**10000", math.inf),
