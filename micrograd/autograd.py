@@ -513,7 +513,7 @@ class detect_anomaly(_Observer):
     def passed(self, node: Value) -> None:
         """Look at the gradients that the node gave to its inputs."""
         for x in node.operands():
-            if isinstance(x, Value) and x.requires_grad and x.grad is not None and not _finite(getattr(x.grad, "data", x.grad)):
+            if isinstance(x, Value) and x.requires_grad and x.grad is not None and not _finite(x.grad.data if isinstance(x.grad, Value) else x.grad):
                 name = f" ({node.label!r})" if node.label else ""
                 raise RuntimeError(f"the backward rule of {node.op.name}{name} gave {_bad(x.grad)} to its input "
                                    f"{x.label or x.op.name or 'leaf'}; the operation was made in {_made(node)}")
@@ -597,6 +597,11 @@ class _Segment(_Observer):
 _CHECKPOINT = Operation("checkpoint", "checkpoint", lambda *inputs: None, ())
 
 
+def _forget(node: Value) -> None:
+    node.grad = None
+    node.free()
+
+
 class _Recomputed(Flow):
     """The flow of a checkpoint: run the function again, walk back through what it makes, forget it."""
 
@@ -627,7 +632,7 @@ class _Recomputed(Flow):
         for inner in [*operations, *(v for v in segment.variables if isinstance(v, Value))]:
             inner.grad = nothing
         if y in segment.own:
-            chain_rule(y, node.grad, operations, recorded)
+            chain_rule(y, node.grad, operations, recorded, None if recorded else _forget)
         else:                                           # the function gave back what it was given, or found outside
             y.grad = y.grad + node.grad
         for x, v in zip(self.inputs, segment.variables):

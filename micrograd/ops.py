@@ -67,7 +67,7 @@ class Operation:
         operands = [x for x in inputs if isinstance(x, Operand)]
         if operands:
             return max(operands, key=lambda x: x.rank).apply(self, *inputs)
-        if any(getattr(x, "ndim", 0) for x in inputs):
+        if any(hasattr(x, "dtype") for x in inputs):
             return self.on_arrays(*inputs)
         return self.scalar(*(x if isinstance(x, bool) else number(x, self.name) for x in inputs))
 
@@ -110,7 +110,7 @@ class Operation:
             return float(self.rules[i](1.0, *map(Ieee, inputs), Ieee(y)))
 
     def __reduce__(self) -> Any:
-        return (_named, (self.name,)) if TABLE.get(self.name) is self else super().__reduce__()
+        return (_named, (self.name,)) if TABLE.get(self.name) is self else super().__reduce_ex__(2)
 
     def __repr__(self) -> str:
         return f"<operation {self.name}>"
@@ -158,7 +158,8 @@ def _power_limit(a: float, b: float) -> float:
 def _where_arrays(np: Any, c: Any, a: Any, b: Any) -> Any:
     """numpy.where; against 0 by a product with the mask, several times as fast, unless that made a nan of inf * 0."""
     if not getattr(c, "ndim", 0):
-        return a if c else b
+        chosen = a if c else b
+        return chosen if np.shape(a) == np.shape(b) else np.broadcast_to(chosen, np.broadcast(a, b).shape).copy()
     if a.__class__ is float and a == 0.0 and getattr(b, "shape", 0) == c.shape:
         chosen = b * ~c
     elif b.__class__ is float and b == 0.0 and getattr(a, "shape", 0) == c.shape:
@@ -212,7 +213,7 @@ clamp_max = binary("clamp_max", lambda x, high: minimum(x, high), lambda g, x, h
                    lambda g, x, high, y: choose(x > high, g, 0.0))
 abs = unary("abs", abs, lambda g, x, y: g * sign(x))
 sign = unary("sign", lambda x: float((x > 0) - (x < 0)), lambda g, x, y: 0.0 * sign(g),
-             array=lambda np, x: np.nan_to_num(np.sign(x), copy=False, nan=0.0))
+             array=lambda np, x: np.nan_to_num(np.sign(x), nan=0.0))
 
 # exponentials, logarithms, roots
 exp = unary("exp", math.exp, lambda g, x, y: g * y, limit=lambda x: inf)

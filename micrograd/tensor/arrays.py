@@ -94,7 +94,8 @@ _swapaxes = array_op("swapaxes", lambda x, a, b: x.swapaxes(a, b), lambda g, x, 
 _index = array_op("index", lambda x, index: x[index],
                    lambda g, x, y, index: call(_scatter, g, parameters=(index, x.shape)))
 _scatter = array_op("scatter", _scatter_values, lambda g, x, y, index, shape: index_(g, index))
-_gather = array_op("gather", lambda x, dim, index: np.take_along_axis(x, index, dim),
+_gather = array_op("gather", lambda x, dim, index: np.take_along_axis(
+    x[tuple(slice(None if k == dim else n) for k, n in enumerate(index.shape))], index, dim),
                     lambda g, x, y, dim, index: call(_scatter_add, g, parameters=(dim, index, x.shape)))
 _scatter_add = array_op("scatter_add", _scatter_along, lambda g, x, y, dim, index, shape: gather(g, dim, index))
 _matmul = array_op("matmul", np.matmul, lambda g, a, b, y: matmul(g, swapaxes(b, -1, -2)),
@@ -136,11 +137,15 @@ _length = prepare(Operation("sqrt", "sqrt", math.sqrt, (
     lambda g, x, y: ops.where(ops.equal(y, 0), 0.0, g / ops.where(ops.equal(y, 0), 1.0, y) * 0.5),)))
 def permute(x: Any, dims: Sequence[int]) -> Any:
     """The axes in another order."""
-    return call(_permute, x, parameters=(tuple(k % len(x.shape) for k in dims),))
+    axes = axes_of(x, tuple(dims), None)
+    if sorted(axes) != list(range(x.ndim)):
+        raise ValueError(f"permute takes each of the {x.ndim} axes once, got {tuple(dims)}")
+    return call(_permute, x, parameters=(axes,))
 
 
 def swapaxes(x: Any, a: int, b: int) -> Any:
     """Two axes exchanged."""
+    axes_of(x, (a, b), None)
     return call(_swapaxes, x, parameters=(a, b))
 
 
@@ -152,6 +157,8 @@ def squeeze(x: Any, dim: Any = None) -> Any:
 
 def unsqueeze(x: Any, dim: int) -> Any:
     """With a new axis of length 1 at `dim`."""
+    if not -x.ndim - 1 <= dim <= x.ndim:
+        raise IndexError(f"a new axis at {dim} is out of range for the shape {x.shape}")
     dim = dim % (x.ndim + 1)
     return reshape(x, (*x.shape[:dim], 1, *x.shape[dim:]))
 
@@ -164,7 +171,9 @@ def expand(x: Any, shape: Sequence[int]) -> Any:
 
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Axes start_dim to end_dim as one."""
-    start, end = start_dim % builtins.max(x.ndim, 1), end_dim % builtins.max(x.ndim, 1)
+    if not x.ndim:
+        return reshape(x, (1,))
+    (start,), (end,) = axes_of(x, start_dim, None), axes_of(x, end_dim, None)
     return reshape(x, (*x.shape[:start], math.prod(x.shape[start:end + 1]), *x.shape[end + 1:]))
 
 
@@ -181,7 +190,12 @@ def _reversed(x: Any, axis: int) -> Any:
 
 def gather(x: Any, dim: int, index: Any) -> Any:
     """Along `dim`, the entries that `index` names: y[i][j] = x[index[i][j]][j] for dim 0."""
-    return call(_gather, x, parameters=(dim % x.ndim, np.asarray(data_of(index))))
+    (dim,), index = axes_of(x, dim, None), np.asarray(data_of(index))
+    if index.ndim != x.ndim or any(n > x.shape[k] for k, n in enumerate(index.shape) if k != dim):
+        raise IndexError(f"gather takes an index of {x.ndim} axes that fits into {x.shape} but for axis {dim}, got {index.shape}")
+    if index.size and not 0 <= index.min() <= index.max() < x.shape[dim]:
+        raise IndexError(f"gather's index must be from 0 to {x.shape[dim] - 1}, got {index.min()} to {index.max()}")
+    return call(_gather, x, parameters=(dim, index))
 
 
 def take(x: Any, index: Any) -> Any:
@@ -209,6 +223,11 @@ def matmul(a: Any, b: Any) -> Any:
     (array([[3., 4.]]), array([[1.],
            [2.]]))
     """
+    if not hasattr(a, "ndim") or not hasattr(b, "ndim"):
+        a, b = (np.asarray(x) if isinstance(x, (list, tuple)) else x for x in (a, b))
+        for x in (a, b):
+            if not hasattr(x, "ndim"):
+                raise TypeError(f"matmul multiplies arrays, got {type(x).__name__} {x!r:.40}; a number multiplies with *")
     m, n = a.ndim, b.ndim
     if m == 2 == n and a.shape[1] == b.shape[0]:
         if a.__class__ is b.__class__ is Tensor and engine._ordinary and b.flow is not constant:
@@ -222,7 +241,10 @@ def matmul(a: Any, b: Any) -> Any:
         return reshape(y, tuple(k for k in (y.shape[:-2] + y.shape[-2:-1] * (m > 1) + y.shape[-1:] * (n > 1))))
     if n == 2:                                                  # one matrix for the whole batch: one large product
         return reshape(call(_matmul, reshape(a, (-1, a.shape[-1])), b), (*a.shape[:-1], b.shape[1]))
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    try:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise ValueError(f"matmul cannot broadcast the batches of the shapes {a.shape} and {b.shape}") from None
     return call(_matmul, broadcast_to(a, (*batch, *a.shape[-2:])), broadcast_to(b, (*batch, *b.shape[-2:])))
 
 
@@ -351,6 +373,7 @@ class _Joined(Call):
     __slots__ = ()
 
     def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
+        g = g if isinstance(g, Value) else whole(g, y)
         return [(i, self.op.rules[i](g)) for i in self.reached]
 
     def push(self, i: int, tangent: Any, inputs: Sequence, y: Any) -> Any:
@@ -366,10 +389,11 @@ def stack(tensors: Sequence, dim: int = 0, *, axis: int | None = None) -> Any:
 
 def split(x: Any, split_size: Any, dim: int = 0) -> tuple:
     """x in pieces along an axis: of one size (the last may be smaller), or of the sizes in a list."""
+    axes_of(x, dim, None)
     n = x.shape[dim]
     sizes = split_size if isinstance(split_size, (list, tuple)) else [
         builtins.min(split_size, n - k) for k in range(0, n, split_size)]
-    if builtins.sum(sizes) != n:
+    if builtins.sum(sizes) != n or any(k < 0 for k in sizes):
         raise ValueError(f"split sizes {list(sizes)} add up to {builtins.sum(sizes)}, the axis has length {n}")
     lead = (slice(None),) * (dim % x.ndim)
     return tuple(index_(x, (*lead, slice(builtins.sum(sizes[:k]), builtins.sum(sizes[:k + 1])))) for k in range(len(sizes)))
@@ -377,11 +401,18 @@ def split(x: Any, split_size: Any, dim: int = 0) -> tuple:
 
 def outer(a: Any, b: Any) -> Any:
     """Every entry of a times every entry of b: (n), (m) -> (n, m)."""
+    _vectors("outer", a, b)
     return reshape(a, (-1, 1)) * reshape(b, (1, -1))
+
+
+def _vectors(name: str, a: Any, b: Any) -> None:
+    if np.ndim(data_of(a)) != 1 or np.ndim(data_of(b)) != 1:
+        raise ValueError(f"{name} takes two vectors, got the shapes {np.shape(data_of(a))} and {np.shape(data_of(b))}")
 
 
 def dot(a: Any, b: Any) -> Any:
     """The sum of products of two vectors."""
+    _vectors("dot", a, b)
     return matmul(a, b)
 
 
@@ -418,9 +449,9 @@ def spread(x: tuple) -> tuple:
 
 
 def _transpose(x: Any, *dims: Any) -> Any:
-    """With two dims these are swapped, as in PyTorch; without, or with all, as NumPy's transpose."""
+    """Two dims are swapped, as in PyTorch; without any the axes are reversed, with all they are ordered, as in NumPy."""
     dims = spread(dims)
-    return swapaxes(x, *dims) if len(dims) == 2 != x.ndim else permute(x, dims or range(x.ndim)[::-1])
+    return swapaxes(x, *dims) if len(dims) == 2 else permute(x, dims or range(x.ndim)[::-1])
 
 
 class _Probe(Tensor):
@@ -450,8 +481,8 @@ for _name, _method in {
     "permute": lambda self, *dims: permute(self, spread(dims)),
     "broadcast_to": lambda self, *shape: broadcast_to(self, spread(shape)),
     "expand": lambda self, *shape: expand(self, spread(shape)),
-    "argmax": lambda self, dim=None, *, axis=None: self.data.argmax(dim if axis is None else axis),
-    "argmin": lambda self, dim=None, *, axis=None: self.data.argmin(dim if axis is None else axis),
+    "argmax": lambda self, dim=None, keepdim=False, *, axis=None: self.data.argmax(dim if axis is None else axis, keepdims=keepdim),
+    "argmin": lambda self, dim=None, keepdim=False, *, axis=None: self.data.argmin(dim if axis is None else axis, keepdims=keepdim),
     "T": property(lambda self: _transpose(self), doc="All axes in reverse order."),
     "mT": property(lambda self: swapaxes(self, -1, -2), doc="The last two axes swapped."),
 }.items():

@@ -9,7 +9,7 @@ import numpy as np
 from micrograd import ops
 from micrograd.engine import Value
 from micrograd.tensor.arrays import gather, log_softmax, mean, reshape, softmax, sum
-from micrograd.tensor.node import Call, Tensor, array_op, connect, data_of, operand
+from micrograd.tensor.node import Call, Tensor, array_op, broadcast_to, connect, data_of, operand
 
 
 def _one_hot(target: np.ndarray, classes: int, dtype: Any) -> np.ndarray:
@@ -21,7 +21,7 @@ def _one_hot(target: np.ndarray, classes: int, dtype: Any) -> np.ndarray:
 def _to_logits(g: Any, x: Any, y: Any, p: np.ndarray, target: np.ndarray, share: Any) -> Any:
     """(softmax(x) - one_hot(target)) times what each row receives."""
     if isinstance(g, Value) or isinstance(x, Value):
-        rows = g * share + np.zeros((len(target), 1), p.dtype) if not getattr(share, "ndim", 0) else g * share
+        rows = g * share if g.shape else broadcast_to(g * share, (len(target),))
         return (softmax(x, 1) - _one_hot(target, p.shape[1], p.dtype)) * reshape(rows, (-1, 1))
     rows = g * share
     d = p * (rows[:, None] if rows.ndim else rows)

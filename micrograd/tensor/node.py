@@ -56,7 +56,15 @@ class Released:
 
 
 _temporary = (-1, -1)               # the reference counts of a result that no variable holds, and of its data
-_passes = threading.local()         # the gradients that leaves took over in this pass: no two may share one
+
+class _Passes(threading.local):
+    """The gradients that leaves took over in this thread's pass: no two may share one."""
+
+    def __init__(self) -> None:
+        self.given: set[int] = set()
+
+
+_passes = _Passes()
 
 
 class Tensor(Value):
@@ -142,7 +150,8 @@ class Tensor(Value):
             return y
         y = np.asarray(y)
         for i, x in enumerate(nodes):
-            if isinstance(x, Value) and x.flow is not constant and op.rules[i] and np.shape(datas[i]) != y.shape:
+            if isinstance(x, Value) and x.flow is not constant and op.rules[i] and (
+                    not x.rank or x.data.shape != y.shape):
                 nodes[i] = broadcast_to(x, y.shape) if x.rank else lift(x, y)
         return connect(op, y, nodes, lambda reached: (
             prepare(op).both if len(reached) == len(nodes) < 3 else Flow(op, *reached)))
@@ -174,6 +183,13 @@ class Tensor(Value):
                             "use t.detach() or t.data, or the function of this package (micrograd.where, t.sum(), ...)")
         return np.array(self.data, dtype=dtype)
 
+    @Value.requires_grad.setter                          # type: ignore[attr-defined]
+    def requires_grad(self, wanted: bool) -> None:
+        """Whether gradients reach this node; of numbers with a fraction only."""
+        if wanted and self.data.dtype.kind != "f":
+            raise RuntimeError(f"only float data can require a gradient, this Tensor holds {self.data.dtype}")
+        Value.requires_grad.fset(self, wanted)          # type: ignore[attr-defined]
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         name = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "negative": "neg", "power": "pow",
                 "arctan": "atan", "absolute": "abs"}.get(ufunc.__name__, ufunc.__name__)
@@ -181,6 +197,8 @@ class Tensor(Value):
             return TABLE[name](*inputs) if name in TABLE else ARRAY_FUNCTIONS["matmul"](*inputs)
         if method == "__call__" and not keywords and ufunc.__name__ in ("less", "greater", "less_equal", "greater_equal"):
             return ufunc(*(x.data if isinstance(x, Value) else x for x in inputs))
+        if constants(inputs):
+            return getattr(ufunc, method)(*arrays_of(inputs), **keywords)
         raise TypeError(f"numpy.{ufunc.__name__} ({method}) cannot record a gradient; use an operation of Tensor, "
                         "or t.detach() for plain numbers")
 
@@ -188,6 +206,8 @@ class Tensor(Value):
         name = {"concatenate": "cat", "amax": "max", "amin": "min"}.get(function.__name__, function.__name__)
         if name in NUMPY_NAMES:
             return (ARRAY_FUNCTIONS.get(name) or TABLE[name])(*inputs, **keywords)
+        if constants(inputs):
+            return function(*arrays_of(inputs), **keywords)
         raise TypeError(f"numpy.{function.__name__} cannot record a gradient; use an operation of Tensor "
                         f"({', '.join(sorted(NUMPY_NAMES))} are passed on to it), or t.detach() for plain numbers")
 
@@ -249,7 +269,9 @@ class Tensor(Value):
             return super().seed(1.0)                            # raises
         if not create_graph:
             return data
-        return gradient if isinstance(gradient, Value) else Tensor(data, requires_grad=False)
+        gradient = gradient if isinstance(gradient, Value) else Tensor(data, requires_grad=False)
+        _passes.given.add(id(gradient))
+        return gradient
 
     def finisher(self, retain_graph: bool) -> Callable[[Value], None]:
         def finish(node: Value) -> None:
@@ -262,15 +284,20 @@ class Tensor(Value):
 
     def run_hooks(self) -> None:
         if self._extra and self._extra.get("hooks"):
-            self.grad = self.own(self.grad)             # whole, and no one else's
+            shown = self.grad = self.own(self.grad)     # whole, and no one else's
             super().run_hooks()
+            if self.grad is not shown and not isinstance(self.grad, Value):
+                self.grad = np.array(np.broadcast_to(self.grad, self.data.shape), self.data.dtype)
 
     def own(self, gradient: Any) -> Any:
         """The gradient in this node's dtype, in memory that nothing else looks at."""
-        if isinstance(gradient, Value) or gradient is nothing or gradient is None:
+        if gradient is nothing or gradient is None:
             return gradient
         data = self.data
-        if gradient.__class__ is not ndarray or gradient.shape != data.shape:
+        if isinstance(gradient, Value):
+            if gradient.dtype != data.dtype or id(gradient) in _passes.given:
+                gradient = call(_astype, gradient, parameters=(data.dtype,))
+        elif gradient.__class__ is not ndarray or gradient.shape != data.shape:
             gradient = np.array(np.broadcast_to(gradient, data.shape), data.dtype)
         elif gradient.dtype != data.dtype:
             gradient = gradient.astype(data.dtype)
@@ -283,6 +310,8 @@ class Tensor(Value):
         if self.flow is variable:
             self.grad = self.own(self.grad)
         super().receive(old)
+        if self.grad is not None and self.grad.__class__ is not ndarray and not isinstance(self.grad, Value):
+            self.grad = np.asarray(self.grad)           # of a sum of two numbers
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         self.grad = None if set_to_none else np.zeros_like(self.data)
@@ -295,6 +324,16 @@ class Tensor(Value):
             return self.binary(op, other)
         self.data = np.asarray(op(self.data, other.data if isinstance(other, Value) else other))
         return self
+
+def constants(x: Any) -> bool:
+    """Whether nothing in nested lists and tuples wants a gradient."""
+    return all(map(constants, x)) if isinstance(x, (list, tuple)) else not (isinstance(x, Value) and x.requires_grad)
+
+
+def arrays_of(x: Any) -> Any:
+    """The same with arrays in place of Tensors."""
+    return type(x)(map(arrays_of, x)) if isinstance(x, (list, tuple)) else x.data if isinstance(x, Value) else x
+
 
 def operand(x: Any, op: Operation) -> Any:
     """What may stand in an operation: a node, a float, or an array, which becomes a constant node."""
@@ -319,8 +358,7 @@ def connect(op: Operation, y: ndarray, nodes: list, flow_for: Callable[[list], F
 # --------------------------------------------------------------------- operations on whole arrays
 ARRAY: dict[str, Operation] = {}                    # the table of array operations
 ARRAY_FUNCTIONS: dict[str, Callable] = {}           # the functions that NumPy's and Tensor's methods lead to
-NUMPY_NAMES = ("sum", "mean", "prod", "max", "min", "where", "cat", "stack", "dot", "einsum", "outer", "tril", "triu", "cumsum",
-               "reshape", "squeeze", "broadcast_to", "swapaxes")
+NUMPY_NAMES = ("sum", "mean", "prod", "max", "min", "where", "cat", "stack", "einsum", "outer", "reshape", "broadcast_to", "swapaxes")
 
 
 class Kept(Flow):
@@ -368,7 +406,9 @@ class Call(Flow):
 
 def whole(g: Any, y: Any) -> ndarray:
     """A gradient in the shape of its node."""
-    return g if g.__class__ is ndarray and g.shape == y.shape else np.broadcast_to(g, y.shape)
+    if g.__class__ is ndarray and g.shape == getattr(y, "shape", ()):
+        return g
+    return np.broadcast_to(g, getattr(y, "shape", ()))
 
 
 def curved_op(*inputs: Any) -> Any:
@@ -385,14 +425,21 @@ def call(op: Operation, *inputs: Any, parameters: tuple = ()) -> Any:
     """Apply an array operation: on plain arrays give an array, on nodes record."""
     x = inputs[0]
     if len(inputs) == 1 and engine._ordinary and x.__class__ is Tensor and x.flow is not constant:
-        return record(op.forward(x.data, *parameters), Call(op, (0,), parameters), x)
+        try:
+            return record(op.forward(x.data, *parameters), Call(op, (0,), parameters), x)
+        except ValueError:
+            pass                                                # said below
     for x in inputs:
         if isinstance(x, Value):
             break
     else:
         return op.forward(*inputs, *parameters)
     nodes = [x if isinstance(x, Value) else Tensor(x, requires_grad=False) for x in inputs]
-    y = op.forward(*(x.data for x in nodes), *parameters)
+    try:
+        y = op.forward(*(x.data for x in nodes), *parameters)
+    except ValueError as error:
+        raise ValueError(f"{op.name} of the shape {' and '.join(str(x.shape) for x in nodes)}"
+                         f"{' with ' + ', '.join(map(str, parameters)) if parameters else ''}: {error}") from None
     return connect(op, y, nodes, lambda reached: Call(op, reached, parameters))
 
 
@@ -404,6 +451,8 @@ def axes_of(x: Any, dim: Any, axis: Any) -> tuple[int, ...] | None:
     if axis is None:
         return None
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    if not x.ndim and set(axes) <= {0, -1}:
+        return ()
     for k in axes:
         if not -x.ndim <= k < builtins.max(x.ndim, 1):
             raise IndexError(f"axis {k} is out of range for the shape {x.shape}")
@@ -438,7 +487,7 @@ def data_of(x: Any) -> Any:
 
 def repeated(x: ndarray, shape: tuple) -> ndarray:
     """numpy.broadcast_to, and a third of its time where x is a row for every row."""
-    if x.ndim == 1 and x.flags.c_contiguous and x.shape[0] == shape[-1] > 1:
+    if x.ndim == 1 and shape and x.flags.c_contiguous and x.shape[0] == shape[-1] > 1:
         return ndarray(shape, x.dtype, x, 0, (0,) * (len(shape) - 1) + x.strides)
     return np.broadcast_to(x, shape)
 
@@ -448,6 +497,7 @@ sum_op = array_op("sum", lambda x, axis, keep: np.add.reduce(x, axis, None, None
                  lambda g, x, y, axis, keep: restore(g, x, axis, keep))
 _broadcast = array_op("broadcast_to", repeated, lambda g, x, y, shape: sum_to(g, x.shape))
 _reshape = array_op("reshape", lambda x, shape: x.reshape(shape), lambda g, x, y, shape: reshape(g, x.shape))
+_astype = array_op("astype", lambda x, dtype: x.astype(dtype), lambda g, x, y, dtype: call(_astype, g, parameters=(x.dtype,)))
 # between the two worlds: a Value becomes an array of equal entries, and back by adding up
 _fill = array_op("broadcast_to", lambda x, like: np.full(like.shape, x, like.dtype), lambda g, x, y, like: total(g))
 _add_up = array_op("sum", lambda x, like: float(x.sum()), lambda g, x, y, like: lift(g, like))
