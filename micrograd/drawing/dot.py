@@ -10,13 +10,14 @@ from typing import Any
 from micrograd.drawing.scene import Edge, Node, Scene, finite
 from micrograd.drawing.styles import LEVELS, THEMES, Scale
 
+MARKS = ("dead", "saturated")
 _SIGNS = {"*": "×", "/": "÷", "-": "−"}
 
 
 def visible(text: str, most: int = 80) -> str:
     """A text that every XML parser takes: control characters as pictures of themselves, the rest verbatim."""
     shown = text if len(text) <= most else text[:most - 1] + "…"
-    return "".join(c if c == "\n" or c.isprintable() or unicodedata.category(c) in ("Zs", "Cf", "Co") else
+    return "".join(c if c == "\n" or c.isprintable() or unicodedata.category(c) in ("Zs", "Cf") else
                    chr(0x2400 + ord(c)) if c < " " else "\ufffd" for c in shown)
 
 
@@ -31,12 +32,14 @@ def field(text: str) -> str:
     """A text inside a record label, without the quotes; wide letters get room, which Graphviz forgets."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     room = "\u00a0" * ((wide + 3) // 4)
-    return room + quoted(visible(text), "{}|<> ")[1:-1] + room
+    inner = text.strip(" ")                             # records drop spaces; these they keep
+    text = "\u00a0" * (len(text) - len(text.lstrip(" "))) + inner.replace("  ", " \u00a0")
+    return room + quoted(visible(text), "{}|<>")[1:-1] + room
 
 
 def sign_of(node: Node, options: Any) -> str:
     """The sign of the operation, and in a second line what is wrong with it."""
-    mark = next((m for m in node.marks if m in ("dead", "saturated")), "") if options.marks else ""
+    mark = next((m for m in node.marks if m.endswith(MARKS)), "") if options.marks else ""
     return _SIGNS.get(node.symbol, node.symbol) + f"\n{mark}" * bool(mark)
 
 
@@ -50,8 +53,9 @@ def rows_of(node: Node, options: Any) -> list[str]:
     if node.size > 1 and node.kind != "module":
         name = [" ".join([*name, f"× {node.size}"])]
     words = ("data ", "grad ") if node.kind in ("variable", "inner") else ("", "")
-    rows = [*name, words[0] + node.data_text, node.grad_text and words[1] + node.grad_text, *node.marks[:1]]
-    return [row.replace("  ", "\n") for row in rows if row and row not in ("dead", "saturated")]
+    numbers = [word + text.replace("  ", "\n") for word, text in zip(words, (node.data_text, node.grad_text), strict=True)
+               if text]
+    return [*name, *numbers, *(mark for mark in node.marks if not mark.endswith(MARKS))]
 
 
 def record(node: Node, options: Any) -> str:
@@ -76,20 +80,25 @@ def dot_lines(scene: Scene, lit: set[str], caption: str, options: Any) -> Iterat
     theme, font, start = THEMES[options.theme], quoted(options.font), options.prefix
     scale = Scale(node.magnitude for node in scene.nodes)
     roles = _roles(scene, scale, options, lit)
+    left = quoted(visible(caption + "\n" * bool(caption), 10000)).replace("\\n", "\\l")
 
     def colours(role: str) -> str:
         fill, line, text = theme[role]
         return f'fillcolor="{fill}" color="{line}" fontcolor="{text}"'
 
     yield (f'graph [rankdir={options.rankdir} bgcolor="{theme["paper"][0]}" fontcolor="{theme["paper"][2]}" '
-           f"fontname={font} fontsize=12 nodesep=0.18 ranksep=0.28 label={quoted(caption)} labeljust=l]")
+           f"fontname={font} fontsize=12 nodesep=0.18 ranksep=0.28 label={left} labeljust=l]")
     yield f'node [fontname={font} fontsize=11 margin="0.09,0.03" height=0.26 style="filled,rounded" shape=record]'
     port = " tailport=e" if options.layout == "row" and options.rankdir == "LR" else ""
     yield (f'edge [fontname={font} fontsize=10 arrowsize=0.6 color="{theme["edge"][1]}" '
            f'fontcolor="{theme["edge"][2]}"{port}]')
     depth: tuple[str, ...] = ()
     opened = 0
-    for node in sorted(scene.nodes, key=lambda node: node.group) if any(n.group for n in scene.nodes) else scene.nodes:
+    order: dict[tuple[str, ...], int] = {}              # of modules, by their first node
+    for node in scene.nodes:
+        for i in range(len(node.group)):
+            order.setdefault(node.group[:i + 1], len(order))
+    for node in sorted(scene.nodes, key=lambda node: [order[node.group[:i + 1]] for i in range(len(node.group))]):
         shared = len(commonprefix([depth, node.group]))
         yield from ["}"] * (len(depth) - shared)
         for part in node.group[shared:]:
@@ -103,14 +112,14 @@ def dot_lines(scene: Scene, lit: set[str], caption: str, options: Any) -> Iterat
                f'label="{record(node, options)}" {colours(role)}{thick}]')
         if node.symbol and options.operations == "nodes":
             text = sign_of(node, options)
-            role = "lit" if node.id in lit else "dim" if options.path else text.partition("\n")[2] or "op"
+            role = "lit" if node.id in lit else "dim" if options.path else text.partition("\n")[2].split(" ")[-1] or "op"
             yield (f'{node.id}op [id="{start}{node.id}-op" class="op {role}" shape=ellipse width=0.3 height=0.3 '
                    f'margin="0.03,0.01" label={quoted(visible(text))} {colours(role)}]')
     yield from ["}"] * len(depth)
     if options.color == "gradient" and any(role[0] == "g" for role in roles.values()):
         stripes = ":".join(theme[f"g{level}"][0] for level in range(LEVELS))
         yield (f'subgraph clusterlegend {{ graph [class="module" style="filled,rounded" {colours("cluster")} labeljust=c '
-               f'label="|grad| {scale.low:.1e} … {scale.high:.1e}, log"] legend [class="legend" shape=box style=striped '
+               f'label="|grad| {scale.low:.2g} … {scale.high:.2g}, log"] legend [class="legend" shape=box style=striped '
                f'label="" width=1.9 fillcolor="{stripes}" color="#808080"] }}')
     yield from _edges(scene, options, lit, theme)
 
@@ -128,14 +137,14 @@ def _edges(scene: Scene, options: Any, lit: set[str], theme: Any) -> Iterator[st
     for node in scene.nodes:
         if node.id in circles:
             role = "lit" if node.id in lit else "dim" if options.path else "edge"
-            yield arrow(f"{node.id}op", node.id, f"r{node.id[1:]}", "result", role)
+            yield arrow(f"{node.id}op", node.id, f"r{node.id[1:]}", "result", role, "", _LIT * (role == "lit"))
             if options.passes == "both" and node.grad is not None:
                 yield arrow(f"{node.id}op", node.id, f"s{node.id[1:]}", "backward", "back", more=_BACK)
     for edge in scene.edges:
         role = "lit" if edge.id in lit else "dim" if options.path else "edge"
         target = f"{edge.target}op" if edge.target in circles else edge.target
         text = edge_text(edge, options) if role != "dim" else ""
-        yield arrow(edge.source, target, edge.id, "use", role, text, " penwidth=2.2" if role == "lit" else "")
+        yield arrow(edge.source, target, edge.id, "use", role, text, _LIT * (role == "lit"))
         if options.passes == "both" and (edge.local is not None or edge.product is not None):
             yield arrow(edge.source, target, f"b{edge.id[1:]}", "backward", "back", edge.product_text, _BACK)
 
@@ -143,9 +152,9 @@ def _edges(scene: Scene, options: Any, lit: set[str], theme: Any) -> Iterator[st
 def edge_text(edge: Edge, options: Any) -> str:
     """What stands on an arrow: the local derivative, or the chain rule spelled out."""
     count = f"× {edge.size}" if edge.size > 1 else ""
-    if options.edges is None:
+    if options.edges is None and not options.path:
         return count
-    if options.edges == "local" or not edge.product_text:
+    if options.edges in (None, "local") or not edge.product_text:
         return count or edge.formula or edge.local_text
     if options.edges == "upstream":
         return count or edge.upstream_text
@@ -153,4 +162,5 @@ def edge_text(edge: Edge, options: Any) -> str:
     return count or f"{edge.formula}\n" * bool(edge.formula) + chain + edge.product_text
 
 
+_LIT = " penwidth=2"
 _BACK = " dir=back style=dashed"

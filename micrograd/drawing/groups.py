@@ -118,19 +118,23 @@ def fold(scene: Scene, show: Callable[[Any], str]) -> Scene:
     groups: dict[Path, set[Path]] = {}
     for node, star in zip(scene.nodes, alike, strict=True):
         groups.setdefault(star, set()).add(node.group)
+    used_by = {edge.source: (by_id[edge.target].symbol, edge.position) for edge in scene.edges}
     keys: dict[str, Hashable] = {}
     numbers: dict[Hashable, int] = {}                   # a key holds the numbers of its inputs' keys, so it stays short
     for node, star in zip(scene.nodes, alike, strict=True):
         key: Hashable = (node.symbol, star, tuple(sorted({keys[i] for i in node.inputs})))  # type: ignore[type-var]
         if not node.inputs:
-            key = ((star, node.label.rstrip(DIGITS)) if star else node.id if node.label else (node.kind,))
+            key = ((star, node.label.rstrip(DIGITS)) if star else node.id if node.label else (used_by.get(node.id),))
         keys[node.id] = numbers.setdefault(key, len(numbers))
-        count = f" × {len(groups[star])}"
-        node.group = tuple(b if a == b else a.strip() + count for a, b in zip(star, node.group, strict=True))
+        if len(groups[star]) > 1:
+            count = f" × {len(groups[star])}"
+            node.group = tuple(b if a == b else a.strip() + count for a, b in zip(star, node.group, strict=True))
 
     def one_for_all(key: Hashable, nodes: list[Node]) -> Node:
         grads = [node.grad for node in nodes if node.grad is not None]
-        return replace(nodes[-1], label=nodes[-1].label.rstrip(DIGITS), size=sum(node.size for node in nodes),
+        marks = [mark for node in nodes for mark in node.marks]
+        said = (f"{len(marks)} of {len(nodes)} {marks[0]}",) if marks else ()
+        return replace(nodes[-1], marks=said, label=nodes[-1].label.rstrip(DIGITS), size=sum(node.size for node in nodes),
                        data_text=_range([node.data for node in nodes], show), grad=max(map(size_of, grads), default=None),
                        grad_text=_range(grads, show) or nodes[-1].grad_text)
 

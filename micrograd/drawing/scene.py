@@ -237,7 +237,7 @@ def number_text(x: float) -> str:
     >>> [number_text(x) for x in (2.0, 24.70408, -1e-7, 1234567.0, 0.0, float("inf"))]
     ['2.0', '24.7041', '-1.0e-07', '1.2346e+06', '0.0', '∞']
     """
-    x = float(x)
+    x = float(x) + 0.0                                  # -0.0 is 0.0 here
     if not math.isfinite(x):
         return "nan" if x != x else "∞" if x > 0 else "-∞"
     plain = x == 0 or 1e-3 <= abs(x) < 1e5
