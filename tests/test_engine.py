@@ -558,6 +558,18 @@ def test_a_hook_comes_back_after_all_were_removed():
     assert x.grad == 303.0
 
 
+def test_a_hook_that_returns_zero_stops_the_gradient():
+    x = Value(2.0)
+    y = x * x
+    handle = y.register_hook(lambda g: 0.0)
+    (y * 3).backward()
+    assert x.grad == 0.0 and x.grad is not unset and y.grad == 0.0
+    handle.remove()
+    y.register_hook(lambda g: None)
+    (y * 3).backward()
+    assert x.grad == 12.0
+
+
 def test_hooks_need_a_gradient():
     c = Value(2.0, requires_grad=False)
     for wish in (lambda: c.register_hook(print), c.retain_grad):
@@ -629,6 +641,7 @@ def test_kinks_are_pytorchs():
     assert_answer(Value.relu, (nan,), [nan, 1.0])
     for x, expected in ((0.0, [0.0, 1.0]), (1.0, [1.0, 1.0]), (-0.5, [0.0, 0.0]), (1.5, [1.0, 0.0])):
         assert answer(lambda x: x.clamp(0, 1), x) == expected
+    assert answer(lambda x: x.clamp(min=0), 0.0) == [0.0, 1.0] and answer(lambda x: x.clamp(max=0), 0.0) == [0.0, 1.0]
 
 
 def test_ties_are_split_in_halves():
@@ -933,6 +946,15 @@ def test_backward_with_create_graph_gives_gradients_that_are_nodes():
     slope.backward()
     assert x.grad == 18.0
     x.zero_grad()
+
+
+def test_a_recorded_gradient_holds_no_needless_nodes():
+    x = Value(3.0)
+    (x ** 2).backward(create_graph=True)
+    assert x.grad.op.name == "mul" and len(topological_order(x.grad)[0]) <= 3     # 1 * (2 * x ** 1)
+    x.zero_grad()
+    (g,) = grad(x * 5.0 + x.exp(), x, create_graph=True)
+    assert [node.op.name for node in topological_order(g)[0]].count("add") == 1   # 5 + exp(x)
 
 
 def test_create_graph_decides_over_no_grad_as_in_pytorch():
