@@ -389,6 +389,14 @@ def test_the_numpy_backend_is_the_same_network(activation):
     assert nn.MLP(2, [1], backend="numpy")(X).shape == (6,)
 
 
+def test_a_network_of_ones_own_kind():
+    class Own(nn.MLP):
+        def __init__(self, width, name):
+            super().__init__(2, [width, 1])
+            self.name = name
+    assert len(Own(3, name="mine").parameters()) == 13
+
+
 @pytest.mark.parametrize("wrong", [lambda: nn.MLP(2, [1], backend="torch"), lambda: nn.Neuron(2, activation="sine wave"),
                                    lambda: nn.Neuron(2, activation="mul"), lambda: nn.Neuron(2)([1.0])])
 def test_wrong_neurons_are_refused(wrong):
@@ -415,6 +423,12 @@ def test_layers_in_lists_tuples_and_dicts_are_found():
     assert [name for name, _ in Net().named_children()] == ["rows.0.0", "rows.1.0", "named.head"]
     assert len(nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)]).parameters()) == 4
     assert [name for name, _ in nn.Sequential(nn.Linear(1, 1), nn.ReLU()).named_modules()] == ["", "0", "1"]
+
+
+def test_a_part_may_know_its_owner():
+    model = nn.Sequential(nn.Linear(1, 1))
+    model[0].owner = model
+    assert list(model.state_dict()) == ["0.weight", "0.bias"] and len(model.modules()) == 2
 
 
 def test_tied_weights_are_one_parameter_under_two_names():
@@ -683,13 +697,16 @@ def test_the_summary_counts_and_shows_what_is_frozen():
     assert lines[-1] == ["total", "2,180", "80"]
 
 
-@pytest.mark.parametrize("kind", ["values", "tensors"])
+@pytest.mark.parametrize("kind", ["values", "tensors", "numpy"])
 def test_the_monitor_sees_vanishing_gradients_and_dead_units(kind):
     import xml.etree.ElementTree as ElementTree
     if kind == "values":
         model, x = nn.MLP(1, [2, 1]), [Value(1.0)]
         model.layers[0].neurons[0].w[0].data, model.layers[0].neurons[1].w[0].data = -1.0, 1.0
         dead = "layers.0"
+    elif kind == "numpy":
+        model, x, dead = nn.MLP(1, [2, 1], backend="numpy"), [[1.0], [2.0]], "bends.0"
+        model.layers[0].weight.data[:] = [[-1.0], [1.0]]
     else:
         model, x = nn.Sequential(nn.Linear(1, 2), nn.ReLU(), nn.Linear(2, 1)), Tensor([[1.0], [2.0]])
         model[0].weight.data[:], model[0].bias.data[:] = [[-1.0], [1.0]], 0.0

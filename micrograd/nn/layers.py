@@ -224,7 +224,7 @@ def _activation(name: str, function: Callable, **defaults: Any) -> type[Module]:
 
     def forward(self: Any, x: Any) -> Any: return function(x, **self.options)
     def extra_repr(self: Any) -> str: return ", ".join(f"{k}={v!r}" for k, v in self.options.items())
-    return type(name, (Module,), {"__init__": __init__, "forward": forward, "extra_repr": extra_repr,
+    return type(name, (Module,), {"__init__": __init__, "forward": forward, "extra_repr": extra_repr, "is_bend": True,
                                   "__module__": __name__, "__doc__": f"{name} as a module."})
 
 
@@ -238,20 +238,35 @@ LogSoftmax = _activation("LogSoftmax", tensor.log_softmax, dim=-1)
 Flatten = _activation("Flatten", tensor.flatten, start_dim=1, end_dim=-1)
 
 
+class Bend(Module):
+    """An activation by the name that neurons know it by."""
+
+    is_bend = True
+
+    def __init__(self, activation: str) -> None:
+        self.activation = activation
+
+    def forward(self, x: Any) -> Any:
+        return x if self.activation == "linear" else ops.TABLE[self.activation](x)
+
+    def extra_repr(self) -> str:
+        return self.activation
+
+
 class BatchMLP(Module):
     """The network of an MLP of Values, its numbers too, for batches: (n, nin) -> (n, nout), or (n,) if nout is 1."""
 
     def __init__(self, model: Any) -> None:
-        self.activation, self.layers = model.layers[0].neurons[0].activation, []
+        self.layers, self.bends = [], []            # type: tuple[list[Linear], list[Any]]
         for layer in model.layers:
             linear = Linear(len(layer.neurons[0].w), len(layer.neurons))
             linear.weight.data[...] = [[w.data for w in neuron.w] for neuron in layer.neurons]
             linear.bias.data[...] = [neuron.b.data for neuron in layer.neurons]     # type: ignore[union-attr]
             self.layers.append(linear)
-        self._bends = [neuron._bend for neuron in (layer.neurons[0] for layer in model.layers)]
+            self.bends.append(Bend(layer.neurons[0].activation))
 
     def forward(self, x: Any) -> Any:
         x = x if isinstance(x, Tensor) else Tensor(x, requires_grad=False)
-        for layer, bend in zip(self.layers, self._bends):
-            x = layer(x) if bend is None else bend(layer(x))
+        for layer, bend in zip(self.layers, self.bends):
+            x = bend(layer(x))
         return x.squeeze(-1) if x.shape[-1] == 1 else x

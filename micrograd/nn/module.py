@@ -40,6 +40,7 @@ class Module:
     """
 
     training = True
+    is_bend = False                         # whether a unit that gives 0 is off
     buffers: tuple[str, ...] = ()           # attributes that are saved though they are not trained
     _hooks: dict = {}
 
@@ -111,12 +112,12 @@ class Module:
         """(dotted name, array) of what is saved but not trained."""
         return self._named(prefix, lambda module, part: any(part is getattr(module, b) for b in module.buffers))
 
-    def _named(self, prefix: str, wanted: Callable) -> Iterator[tuple[str, Any]]:
+    def _named(self, prefix: str, wanted: Callable, above: tuple = ()) -> Iterator[tuple[str, Any]]:
         parts = [(f"{prefix}.{name}".lstrip("."), part) for name, part in _flat(self.parts())]
         yield from ((name, part) for name, part in parts if part is not None and wanted(self, part))
         for name, part in parts:
-            if isinstance(part, Module):
-                yield from part._named(name, wanted)
+            if isinstance(part, Module) and part not in (*above, self):
+                yield from part._named(name, wanted, (*above, self))
 
     def parameters(self) -> list[Any]:
         """The nodes that training changes, each once."""

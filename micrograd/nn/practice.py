@@ -80,9 +80,7 @@ class Monitor:
         self.norms: list[dict[str, float]] = []
         self.dead: list[dict[str, float]] = []
         self._alive: dict[str, Any] = {}
-        bends = [(name, part) for name, part in model.named_modules()
-                 if type(part).__name__ in ("ReLU", "Layer", "LeakyReLU", "GELU", "SiLU", "ELU") and name]
-        self._handles = [part.register_forward_hook(self._see(name)) for name, part in bends]
+        self._handles = [part.register_forward_hook(self._see(name)) for name, part in model.named_modules() if part.is_bend]
 
     def _see(self, name: str) -> Any:
         def hook(module: Module, inputs: tuple, output: Any) -> None:

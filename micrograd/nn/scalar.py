@@ -190,6 +190,8 @@ def scalars(x: Sequence) -> tuple[tuple[Value, ...], list[float], bool] | None:
 class Layer(Module):
     """`nout` neurons that see the same `nin` inputs."""
 
+    is_bend = True
+
     def __init__(self, nin: int, nout: int, **kwargs: Any) -> None:
         self.neurons = [Neuron(nin, **kwargs) for _ in range(nout)]
 
@@ -222,16 +224,15 @@ class MLP(Module):
     (337, -0.9245)
     """
 
-    def __new__(cls, nin: int = 0, nouts: Sequence[int] = (), activation: str = "relu",
-                fused: bool | str = False, backend: str = "scalar") -> Any:
+    def __new__(cls, *sizes: Any, backend: str = "scalar", **options: Any) -> Any:
         if backend not in ("scalar", "numpy"):
             raise ValueError(f"backend is 'scalar' or 'numpy', got {backend!r}")
         if backend == "scalar":
             return super().__new__(cls)
         from micrograd.nn.layers import BatchMLP
-        return BatchMLP(MLP(nin, nouts, activation))
+        return BatchMLP(MLP(*sizes, **options))
 
-    def __init__(self, nin: int, nouts: Sequence[int], activation: str = "relu", fused: bool | str = False,
+    def __init__(self, nin: int, nouts: Sequence[int], activation: str = "relu", fused: bool | str = False, *,
                  backend: str = "scalar") -> None:
         sizes = [nin, *nouts]
         self.layers = [Layer(sizes[i], sizes[i + 1], nonlin=i != len(nouts) - 1, activation=activation,
