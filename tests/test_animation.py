@@ -122,16 +122,39 @@ def test_infinite_results_start_from_one_all_the_same():
     assert not any("nan" in f for f in formulas)
 
 
-def test_operations_by_hand_are_told_without_local_derivative():
-    a = Value(2.0, label="a")
-    cube = Value(a.data ** 3, (a,), "cube")
-    cube._backward = lambda: setattr(a, "grad", a.grad + 3 * a.data ** 2 * cube.grad)
-    y = cube * 2
-    y.backward()
+def test_operations_by_hand_are_told_by_letting_them_run():
+    a, b = Value(2.0, label="a"), Value(5.0, label="b")
+    both = Value(a.data ** 3 * b.data, (a, b), "cube")
+    both.label = "c"
+
+    def backward():
+        a.grad += 3 * a.data ** 2 * b.data * both.grad
+        b.grad += a.data ** 3 * both.grad
+
+    both._backward = backward
+    y = both * 2 + a
+    y.backward(), y.backward()
+    before = [x.grad for x in (a, b, both)]
     told = story(y)
-    assert told.scene.nodes[0].grad == 24.0
-    assert "defined by hand" in told.steps[-1].sentence
-    assert len(parts(animate(y), "node")) == 4
+    assert [told.scene.nodes[i].grad for i in (0, 1)] == [121.0, 16.0] and before == [242.0, 32.0, 2.0]
+    assert [x.grad for x in (a, b, both)] == before
+    assert told.growth["n0"] == ["1.0", "1.0 + 120.0", "121.0"]
+    assert "By the rule of cube: a receives 120.0" in told.steps[-1].sentence
+    assert len(parts(animate(y), "node")) == len(told.scene.nodes)
+
+
+def test_operation_by_hand_that_fails_leaves_all_as_it_was():
+    a = Value(2.0, label="a")
+    b = Value(4.0, (a,), "bad")
+
+    def backward():
+        a.grad += 1
+        raise ArithmeticError("mine")
+
+    b._backward = backward
+    with pytest.raises(ArithmeticError, match="mine"):
+        story(b)
+    assert (a.grad, b.grad) == (0.0, 0.0)
 
 
 def test_arrays_are_told_by_shape():

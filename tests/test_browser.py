@@ -61,9 +61,9 @@ def film(tmp_path_factory):
 
 def at(browser: Browser) -> int:
     """The step that the page shows."""
-    value = int(browser.run("document.getElementById('scrub').value"))
-    assert f"step {value} of {STEPS}" in browser.run("document.querySelector('.phase').textContent")
-    return value
+    value, phase = browser.run("[document.getElementById('scrub').value, document.querySelector('.phase').textContent]")
+    assert f"step {value} of {STEPS}" in phase
+    return int(value)
 
 
 def visible(browser: Browser, selector: str) -> float:

@@ -127,7 +127,7 @@ class _Film:
             return self._when("flash", self.gathered[id][-1])
         if part in ("data", "row_data") and self.lit[id]:
             return self._when("show", self.lit[id])
-        times = self.gathered.get(id) or [self.now]
+        times = self.gathered.get(id, [])
         if part == "row_grad":
             return self._when("show", times[0])
         if part == "grad":

@@ -48,7 +48,6 @@
         history[indexOf.get(source)].push(
           `step ${k + 1}: ${before ? "gradient grows to" : "gradient"} ${after}, from ${nodes[i].name}`);
       });
-      step.given.forEach((id) => gradients.set(id, f.grad[indexOf.get(id)]));
     });
     return { known, gradients, history, flown, returned };
   }

@@ -103,17 +103,12 @@ def _start(told: Story) -> str:
 def _json(told: list[Story]) -> str:
     """The story as data for the script; no character of it can end the element that holds it."""
     first = told[0]
-    sources = {edge.id: edge.source for edge in first.scene.edges}
-    by_hand = [[] if step.phase == "forward" or step.edges or not node.grad_text else
-               [i for i in node.inputs if i not in {sources[e] for e in first.sums}]
-               for step in first.steps for node in first.scene.nodes if node.id == step.node]
     data = {
         "start": _start(first),
         "nodes": [{"id": node.id, "name": node.name, "kind": node.kind, "inputs": len(node.inputs), "what": _what(node)}
                   for node in first.scene.nodes],
         "edges": [{"id": edge.id, "source": edge.source} for edge in first.scene.edges],
-        "steps": [{"phase": step.phase, "node": step.node, "edges": step.edges, "given": given}
-                  for step, given in zip(first.steps, by_hand, strict=True)],
+        "steps": [{"phase": step.phase, "node": step.node, "edges": step.edges} for step in first.steps],
         "frames": [{
             "data": [node.data_text for node in one.scene.nodes], "grad": [node.grad_text for node in one.scene.nodes],
             "shown": [shown(node.data_text) for node in one.scene.nodes],

@@ -78,7 +78,6 @@ def story(root: Any, max_nodes: int = 300, numbers: Any = "") -> Story:
 
 def _pass_back(told: Story, operations: list, into: dict[str, list[Edge]], nodes: dict[str, Node], show: Any) -> None:
     """The chain rule once more, on the records; the numbers of other passes are forgotten."""
-    known = {node.id: node.grad for node in told.scene.nodes}
     for node in told.scene.nodes:
         node.grad = None
     for edge in told.scene.edges:
@@ -91,13 +90,9 @@ def _pass_back(told: Story, operations: list, into: dict[str, list[Edge]], nodes
         node.grad_text = show(node.grad) if node.grad is not None else ""
         if node.grad is not None:
             arrived = dict(_contributions(value, node.grad, [nodes[i].data for i in node.inputs]))
+            arrived = arrived or _by_hand(value, node.grad)
             for edge in into[node.id]:
                 _arrive(told, edge, nodes[edge.source], node, arrived, show)
-            if not arrived:                             # an operation by hand: only its own function knows
-                for source in map(nodes.__getitem__, node.inputs):
-                    if source.grad is None and known[source.id] is not None:
-                        source.grad = known[source.id]
-                        told.growth[source.id] = [short(show(source.grad))]
         told.steps.append(_backward(told, node, into[node.id], nodes))
     for node in told.scene.nodes:
         node.grad_text = show(node.grad) if node.grad is not None else ""
@@ -116,6 +111,21 @@ def _arrive(told: Story, edge: Edge, source: Node, node: Node, arrived: dict[int
     told.sums[edge.id] = before, after
     sum_text = [f"{short(before)} + {factor(short(edge.product_text))}"] if before else []
     told.growth.setdefault(source.id, []).extend([*sum_text, short(after)])
+
+
+def _by_hand(value: Value, gradient: Any) -> dict[int, Any]:
+    """What an operation with a hand-written `_backward` gives its inputs: let it run, look, and put all back."""
+    inputs = value.operands()
+    nodes = list(dict.fromkeys((value, *inputs)))
+    before = [node.grad for node in nodes]
+    try:
+        for node in nodes:
+            node.grad = gradient if node is value else node.data * 0.0
+        value.flow.pull(value)
+        return {inputs.index(node): node.grad for node in nodes[1:] if node.requires_grad}
+    finally:
+        for node, grad in zip(nodes, before, strict=True):
+            node.grad = grad
 
 
 # ---------------------------------------------------------------------------------- in words
@@ -167,11 +177,11 @@ def _backward(told: Story, node: Node, edges: list[Edge], nodes: dict[str, Node]
                         f"d{root}/d{node.name} · ∂{node.name}/∂{source}{figures}{total}")
         adds = f", which adds to {short(before)} from another use" if before else ""
         received.append(f"{source} receives {receives}{adds}{f': {after}' if total else ''}")
-    rest = f"Multiplied by {'its' if len(passed) == 1 else 'each'} local derivative: {'; '.join(received)}."
-    if not passed:
-        rest = f"{node.name} was defined by hand, and its own function passes that on."
+    how = f"By the rule of {node.symbol}"
+    if any(edge.local_text for edge in passed):
+        how = f"Multiplied by {'its' if len(passed) == 1 else 'each'} local derivative"
     return Step("backward", node.id, tuple(edge.id for edge in passed),
-                f"{start}: d{root}/d{node.name} = {arrived}. {rest}", tuple(formulas))
+                f"{start}: d{root}/d{node.name} = {arrived}. {how}: {'; '.join(received)}.", tuple(formulas))
 
 
 def short(text: str) -> str:
