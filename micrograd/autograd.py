@@ -313,6 +313,14 @@ def _push(outputs: Sequence, tangents: dict[Any, Any]) -> list:
     """The tangent of each output, from the tangents of some nodes below them; zero where nothing flows."""
     tangents = {x: t if isinstance(t, Value) else type(x)(t, requires_grad=False) for x, t in tangents.items()}
     seen: set[Value] = set()
+    quiet = max((y for y in outputs if isinstance(y, Value)), key=lambda y: y.rank, default=Value).quiet
+    with quiet():
+        _walk_forward(outputs, tangents, seen)
+    return [tangents[y] if y in tangents else y.like(0.0) if isinstance(y, Value) else 0.0 for y in outputs]
+
+
+def _walk_forward(outputs: Sequence, tangents: dict[Any, Any], seen: set[Value]) -> None:
+    """Give every node that something flows to its tangent."""
     for output in outputs:
         for node in topological_order(output)[0] if isinstance(output, Value) else ():
             if node in seen or node in tangents:
@@ -325,7 +333,6 @@ def _push(outputs: Sequence, tangents: dict[Any, Any]) -> list:
                     total = part if total is None else total + part
             if total is not None:
                 tangents[node] = total
-    return [tangents[y] if y in tangents else y.like(0.0) if isinstance(y, Value) else 0.0 for y in outputs]
 
 
 def _outer(y: Any, own: set[Value]) -> Any:

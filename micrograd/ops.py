@@ -157,17 +157,17 @@ def _power_limit(a: float, b: float) -> float:
 
 def _where_arrays(np: Any, c: Any, a: Any, b: Any) -> Any:
     """numpy.where; against 0 by a product with the mask, several times as fast, unless that made a nan of inf * 0."""
-    if not getattr(c, "ndim", 0):
-        chosen = a if c else b
-        return chosen if np.shape(a) == np.shape(b) else np.broadcast_to(chosen, np.broadcast(a, b).shape).copy()
-    if a.__class__ is float and a == 0.0 and getattr(b, "shape", 0) == c.shape:
-        chosen = b * ~c
-    elif b.__class__ is float and b == 0.0 and getattr(a, "shape", 0) == c.shape:
-        chosen = a * c
-    else:
-        return np.where(c, a, b)
-    length = np.vdot(chosen, chosen)
-    return chosen if length == length else np.where(c, a, b)
+    if getattr(c, "ndim", 0):
+        if a.__class__ is float and a == 0.0 and getattr(b, "shape", 0) == c.shape:
+            chosen = b * ~c
+        elif b.__class__ is float and b == 0.0 and getattr(a, "shape", 0) == c.shape:
+            chosen = a * c
+        else:
+            return np.where(c, a, b).astype(np.result_type(a, b), copy=False)
+        length = np.vdot(chosen, chosen)
+        return chosen if length == length else np.where(c, a, b)
+    chosen = np.asarray(a if c else b, np.result_type(a, b))
+    return chosen if np.shape(a) == np.shape(b) else np.broadcast_to(chosen, np.broadcast(a, b).shape).copy()
 
 
 def choose(condition: Any, a: Any, b: Any) -> Any:

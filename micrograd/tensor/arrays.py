@@ -16,6 +16,7 @@ from micrograd.ops import Operation
 from micrograd.tensor import node
 from micrograd.tensor.node import (
     ARRAY_FUNCTIONS,
+    NUMPY_FUNCTIONS,
     Call,
     Tensor,
     array_op,
@@ -452,6 +453,13 @@ def _transpose(x: Any, *dims: Any) -> Any:
     """Two dims are swapped, as in PyTorch; without any the axes are reversed, with all they are ordered, as in NumPy."""
     dims = spread(dims)
     return swapaxes(x, *dims) if len(dims) == 2 else permute(x, dims or range(x.ndim)[::-1])
+
+
+NUMPY_FUNCTIONS.update(
+    dot=lambda a, b: matmul(a, b), squeeze=lambda a, axis=None: squeeze(a, axis),
+    tril=lambda m, k=0: tril(m, k), triu=lambda m, k=0: triu(m, k),
+    cumsum=lambda a, axis=None: cumsum(reshape(a, (-1,)) if axis is None else a, axis or 0),
+    outer=lambda a, b: outer(reshape(a, (-1,)), reshape(b, (-1,))))
 
 
 class _Probe(Tensor):

@@ -197,17 +197,17 @@ class Tensor(Value):
             return TABLE[name](*inputs) if name in TABLE else ARRAY_FUNCTIONS["matmul"](*inputs)
         if method == "__call__" and not keywords and ufunc.__name__ in ("less", "greater", "less_equal", "greater_equal"):
             return ufunc(*(x.data if isinstance(x, Value) else x for x in inputs))
-        if constants(inputs):
+        if constants(inputs) and constants(list(keywords.values())) and not isinstance(keywords.get("out", (0,))[0], Value):
             return getattr(ufunc, method)(*arrays_of(inputs), **keywords)
         raise TypeError(f"numpy.{ufunc.__name__} ({method}) cannot record a gradient; use an operation of Tensor, "
                         "or t.detach() for plain numbers")
 
     def __array_function__(self, function: Any, types: Any, inputs: tuple, keywords: dict) -> Any:
         name = {"concatenate": "cat", "amax": "max", "amin": "min"}.get(function.__name__, function.__name__)
+        if constants(inputs) and constants(list(keywords.values())):
+            return function(*arrays_of(inputs), **{key: arrays_of(x) for key, x in keywords.items()})
         if name in NUMPY_NAMES:
-            return (ARRAY_FUNCTIONS.get(name) or TABLE[name])(*inputs, **keywords)
-        if constants(inputs):
-            return function(*arrays_of(inputs), **keywords)
+            return (NUMPY_FUNCTIONS.get(name) or ARRAY_FUNCTIONS.get(name) or TABLE[name])(*inputs, **keywords)
         raise TypeError(f"numpy.{function.__name__} cannot record a gradient; use an operation of Tensor "
                         f"({', '.join(sorted(NUMPY_NAMES))} are passed on to it), or t.detach() for plain numbers")
 
@@ -250,10 +250,9 @@ class Tensor(Value):
         return f"Tensor({np.array2string(self.data, separator=', ', prefix='Tensor(', threshold=100)}{label}{grad})"
 
     # -------------------------------------------------------------------------- backward
-    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
-        """As `Value.backward`; of more than one entry, `gradient` must be given, in the shape of the data."""
-        with np.errstate(all="ignore"):
-            super().backward(gradient, retain_graph, create_graph)
+    @staticmethod
+    def quiet() -> Any:
+        return np.errstate(all="ignore")
 
     def seed(self, gradient: Any = None, create_graph: bool = False) -> Any:
         _passes.given = set()
@@ -349,7 +348,8 @@ def connect(op: Operation, y: ndarray, nodes: list, flow_for: Callable[[list], F
     reached = [i for i, x in enumerate(nodes) if isinstance(x, Value) and x.flow is not constant and op.rules[i]]
     if not reached or not thread.recording:
         return record(y, constant, None)
-    node = record(y, flow_for(reached), *(nodes if len(nodes) == 2 else (nodes[0] if len(nodes) == 1 else tuple(nodes), None)))
+    left, right = nodes if len(nodes) == 2 else (nodes[0] if len(nodes) == 1 else tuple(nodes), None)
+    node = record(y, flow_for(reached), left, right)
     if thread.observer is not None:
         thread.observer.made(node)
     return node
@@ -358,7 +358,9 @@ def connect(op: Operation, y: ndarray, nodes: list, flow_for: Callable[[list], F
 # --------------------------------------------------------------------- operations on whole arrays
 ARRAY: dict[str, Operation] = {}                    # the table of array operations
 ARRAY_FUNCTIONS: dict[str, Callable] = {}           # the functions that NumPy's and Tensor's methods lead to
-NUMPY_NAMES = ("sum", "mean", "prod", "max", "min", "where", "cat", "stack", "einsum", "outer", "reshape", "broadcast_to", "swapaxes")
+NUMPY_FUNCTIONS: dict[str, Callable] = {}           # those that NumPy knows with other arguments
+NUMPY_NAMES = ("dot", "squeeze", "tril", "triu", "cumsum", "sum", "mean", "prod", "max", "min", "where", "cat", "stack", "einsum", "outer", "reshape",
+               "broadcast_to", "swapaxes")
 
 
 class Kept(Flow):
