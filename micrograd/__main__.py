@@ -34,14 +34,15 @@ def draw(options: argparse.Namespace) -> Answer:
     if options.output:
         kind = _kind(options.output, ("svg", "png", "pdf", "dot", "mmd"))
         wanted = {name: value for name in PICTURE if (value := getattr(options, name)) is not None}
-        wanted["numbers"] = options.number_format
+        wanted |= {"numbers": options.number_format, "formulas": options.formulas,
+                   "highlight": [_named(names, name) for name in options.highlight]}
         if options.path:
             wanted["path"] = _named(names, options.path), root
         with _replacing(options.output) as file:
             if kind == "mmd":
                 file.write_text(micrograd.to_mermaid(root, **wanted), encoding="utf-8")
             else:
-                picture = micrograd.draw(root, formulas=options.formulas, **wanted)
+                picture = micrograd.draw(root, **wanted)
                 file.write_bytes(picture.source.encode() if kind == "dot" else picture.pipe(format=kind))
     return _with_file(options, text, data)
 
@@ -331,7 +332,7 @@ def _with_file(options: argparse.Namespace, text: str, data: dict[str, Any]) -> 
 PICTURE: dict[str, Any] = {
     "edges": ("local", "upstream", "product"), "passes": ("forward", "both"), "color": ("kind", "gradient"),
     "operations": ("nodes", "inside"), "layout": ("card", "row"), "rankdir": ("LR", "TB", "RL", "BT"),
-    "theme": ("auto", "light", "dark", "print"), "caption": str, "max_nodes": _count}
+    "theme": ("auto", "light", "dark", "print"), "caption": str, "font": str, "timeout": float, "max_nodes": _count}
 
 
 
@@ -362,6 +363,7 @@ def _parser() -> _Parser:
     option("-o", "--output", metavar="FILE", help="the picture: .svg, .png, .pdf, .dot or .mmd (Mermaid)")
     option("--formulas", action="store_true", help="the local derivatives in letters, too")
     option("--path", metavar="NAME", help="light up every way from here to the result")
+    option("--highlight", metavar="NAME", action="append", default=[], help="light up this one; may be given several times")
     for name, kind in PICTURE.items():
         if isinstance(kind, tuple):
             option(f"--{name}", choices=kind)
