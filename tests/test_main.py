@@ -77,7 +77,8 @@ def test_numbers_may_stand_on_both_sides_of_an_option(capsys):
 def test_the_name_of_the_file_decides_its_kind(capsys, name, start):
     pytest.importorskip("graphviz")
     status, _, err = run(capsys, "draw", *SQUARE, "-o", name, "--edges", "product", "--formulas", "--path", "w",
-                         "--number-format", ".2f", "--theme", "light", "--highlight", "x", "--highlight", "b", "--timeout", "30")
+                         "--number-format", ".2f", "--theme", "light", "--highlight", "x", "--highlight", "b",
+                         "--timeout", "30")
     assert (status, err) == (0, "")
     content = Path(name).read_bytes()
     assert content.startswith(start) or name == "p.mmd" and b"flowchart" in content
