@@ -201,7 +201,7 @@ def _in_model(model: Any) -> Iterator[tuple[str, str]]:
     layers: dict[str, float] = {}
     for name, p in parameters:
         if name not in without and name not in ill:
-            layer = re.match(r"\D*\d*", name)[0]      # type: ignore[index]  (it matches whatever comes)
+            layer = re.sub(r"(\d)\b.*", r"\1", name)         # layers.3 of layers.3.neurons.0.w.1
             layers[layer] = max(_size(p.grad), layers.get(layer, 0.0))
     yield from _over_depth(list(reversed(layers.values())))
 
