@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from micrograd.engine import unset
-from micrograd.ops import div
+from micrograd.ops import div, pow
 
 
 def gradient_of(p: Any) -> Any:
@@ -23,6 +23,12 @@ def gradient_of(p: Any) -> Any:
     if p.grad is None or p.grad is unset:
         return None
     return p.grad.data if hasattr(p.grad, "backward") else p.grad
+
+
+def quietly() -> Any:
+    """A block in which NumPy makes inf and nan without a word, as floats do and PyTorch does."""
+    numpy = sys.modules.get("numpy")
+    return numpy.errstate(all="ignore") if numpy else contextlib.nullcontext()
 
 
 class Optimizer:
@@ -82,20 +88,23 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient; returns what `closure`, if given, computed before."""
         loss = closure() if closure is not None else None
-        for group in self.param_groups:
-            decay = group.get("weight_decay", 0)
-            for p in group["params"]:
-                g = gradient_of(p)
-                if g is None:
-                    continue
-                if group.get("maximize"):
-                    g = -g
-                if decay and self.decoupled:
-                    p.data *= 1 - group["lr"] * decay
-                elif decay:
-                    g = g + decay * p.data
-                p.data -= self.change(g, self.state.setdefault(p, {}), group)
+        with quietly():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    self.move(p, gradient_of(p), group, group.get("weight_decay", 0))
         return loss
+
+    def move(self, p: Any, g: Any, group: dict[str, Any], decay: float) -> None:
+        """The step of one parameter."""
+        if g is None:
+            return
+        if group.get("maximize"):
+            g = -g
+        if decay and self.decoupled:
+            p.data *= 1 - group["lr"] * decay
+        elif decay:
+            g = g + decay * p.data
+        p.data -= self.change(g, self.state.setdefault(p, {}), group)
 
     def change(self, g: Any, state: dict[str, Any], group: dict[str, Any]) -> Any:
         """What to take away from the data, for gradient `g`; `state` remembers, `group` has the options."""
@@ -223,11 +232,11 @@ def _with_gradient(parameters: Any) -> list[Any]:
 
 def norm(numbers: Sequence[Any], order: float = 2.0) -> float:
     """The norm of all numbers and all entries of all arrays together: (Σ |x|^order) ^ (1 / order)."""
-    entries = [abs(x) if not hasattr(x, "ravel") else abs(x).ravel() for x in numbers]
-    if order == math.inf:
-        largest = [float(x.max()) if hasattr(x, "max") else x for x in entries if getattr(x, "size", 1)]
-        return math.nan if any(x != x for x in largest) else max(largest, default=0.0)
-    return float(sum(float((x ** order).sum()) if hasattr(x, "sum") else x ** order for x in entries)) ** (1 / order)
+    with quietly():
+        if order == math.inf:
+            largest = [float(abs(x).max()) if hasattr(x, "max") else abs(x) for x in numbers if getattr(x, "size", 1)]
+            return math.nan if any(x != x for x in largest) else max(largest, default=0.0)
+        return sum(float((abs(x) ** order).sum()) if hasattr(x, "sum") else pow(abs(x), order) for x in numbers) ** (1 / order)
 
 
 def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0,
@@ -250,8 +259,7 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0,
         raise RuntimeError(f"the norm of the gradients is {total}, so they cannot be clipped; nothing was changed")
     share = max_norm / (total + 1e-6)
     if not share >= 1:
-        numpy = sys.modules.get("numpy")
-        with numpy.errstate(invalid="ignore") if numpy else contextlib.nullcontext():       # inf * 0 is nan, as intended
+        with quietly():                                     # inf * 0 is nan, as intended
             for p in nodes:
                 p.grad = p.grad * share
     return total

@@ -233,6 +233,21 @@ def test_clipping_what_is_not_finite(bad, order):
                                   [expected, *theirs[0].grad.tolist(), *theirs[1].grad.tolist()])
 
 
+def test_numbers_out_of_all_bounds_are_ieee_and_silent():
+    for g in (1e200, np.array([1e200])):
+        p = Tensor([0.0]) if isinstance(g, np.ndarray) else Value(0.0)
+        p.grad = g
+        assert optim.clip_grad_norm_([p], 1.0) == math.inf and float(np.ravel(p.grad)[0]) == 0.0
+        for name in ("Adam", "RMSprop", "Adagrad"):
+            p.grad = g
+            getattr(optim, name)([p]).step()
+        assert p.item() == 0.0
+    for p, zero in ((Value(1.0), 0.0), (Tensor([1.0]), np.array([0.0]))):
+        p.grad = zero
+        optim.RMSprop([p], eps=0.0).step()
+        assert math.isnan(p.item())                 # 0 / 0, as in PyTorch
+
+
 def test_clipping_does_not_touch_what_shares_memory():
     shared = np.array([3.0, 4.0])
     a, b = Tensor([0.0, 0.0]), Tensor([0.0, 0.0])

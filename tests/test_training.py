@@ -141,6 +141,17 @@ def test_values_and_tensors_in_one_optimiser():
     np.testing.assert_allclose([*weight.data, shift.data], [*theirs[0].tolist(), theirs[1].item()], rtol=0, atol=1e-12)
 
 
+def test_micro_batches_of_values_add_up():
+    def loss(w, rows): return nn.mse_loss([w * x for x, _ in rows], [y for _, y in rows])
+    w, rows = Value(0.5), list(zip([1.0, 2.0, 3.0, 4.0], [2.0, 1.0, 6.0, 8.0]))
+    loss(w, rows).backward()
+    assert w.grad == -19.5
+    w.zero_grad()
+    for part in (rows[:2], rows[2:]):
+        (loss(w, part) / 2).backward()
+    assert w.grad == -19.5
+
+
 def test_parts_of_a_batch_add_up_to_the_whole():
     model = nn.Linear(3, 1)
     X, _ = batch()
