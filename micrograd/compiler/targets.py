@@ -15,7 +15,7 @@ from micrograd.ops import TABLE, Operation
 
 _SYMBOLS = {op: (op.symbol, _INFIX[op]) for op in (ops.add, ops.sub, ops.mul)}
 BACKWARD = "backward: d_x is the derivative of the result by x; in a rule, g is what arrives at y"
-LONGEST = 12                        # operations on one line: for the reader, and for Python's parser
+LONGEST = 20                        # operations on one line: for the reader, and for Python's parser
 _MATH = {name: name for name, op in TABLE.items() if op.forward is getattr(math, name, None)}
 
 
@@ -98,23 +98,23 @@ def write(trace: Trace, style: Style) -> dict[int, list[tuple[str, str]]]:
 
 def statement(trace: Trace, style: Style, step: Step) -> str:
     """The line of a step; none if it is used once, and there where it belongs: then it is part of the line that uses it."""
-    op, *inputs = step.parts
-    size = 1
-    for x in inputs:
-        size += x.size
+    op = step.parts[0]
     if op in _SYMBOLS:                                  # most steps, so without the detour over `style.write`
+        _, a, b = step.parts
+        size = a.size + b.size + 1
         symbol, precedence = _SYMBOLS[op]
-        a, b = inputs
+        left = a.text if a.precedence >= precedence else f"({a.text})"
         right = b.text if b.precedence > precedence and b.text[0] != "-" else f"({b.text})"
-        text = f"{a.text if a.precedence >= precedence else f'({a.text})'} {symbol} {right}"
+        text = f"{left} {symbol} {right}"
     else:
-        piece = style.write(op, *inputs)
+        size = 1 + sum([x.size for x in step.parts[1:]])
+        piece = style.write(*step.parts)
         text, precedence = piece.text, piece.precedence
     if step.uses == 1 and size < (LONGEST if trace.optimize else 3 * LONGEST):
         step.text, step.precedence, step.size = text, precedence, size
         return ""
-    if step.name and step.name == inputs[0].name:
-        text = style.again.format(step.name, inputs[1].text)
+    if step.name and step.name == step.parts[1].name:
+        text = style.again.format(step.name, step.parts[2].text)
     else:
         step.name = step.name or trace.free_name("", "v")
         text = style.assign.format(step.name, text)

@@ -223,12 +223,16 @@ class Trace:
         """The step of these parts, new unless it is known."""
         if self.optimize and (known := self.known.get(parts)) is not None:
             return known
-        when = ONCE
-        for x in parts[1:]:
+        step = self.known[parts] = self.new(parts)
+        return step
+
+    def new(self, parts: tuple) -> Step:
+        """A step of these parts."""
+        when = parts[1].when
+        for x in parts[2:]:
             if x.when > when:
                 when = x.when
         step = Step(self, parts, AFTER if parts[0] is TOTAL else when)
-        self.known[parts] = step
         self.steps.append(step)
         return step
 
@@ -293,8 +297,9 @@ class Trace:
             y, g = of[node], self.complete(node, of, grads, summed)
             inputs = [of[x] if x in of else self.constant(x) for x in operands]
             for i, part in flow.contributions(g, inputs, y):
-                target, part = operands[i], self.constant(part)
+                target = operands[i]
                 if target in tape.needed:
+                    part = part if part.__class__ is Step else self.constant(part)
                     comment = "" if self.optimize else rule(flow.op, i)
                     if y.when != EACH or of[target].when == EACH:
                         self.arrive(grads, target, of, part, comment)
@@ -314,7 +319,12 @@ class Trace:
                prefix: str = "d_") -> None:
         """Add what arrives at x to what arrived before."""
         old = grads.get(x)
-        new = part if old is None else old + part
+        if old is None:
+            new = part
+        elif old.value is None and part.value is None:
+            new = self.new((ops.add, old, part))        # a sum that hardly anybody else has: not worth remembering
+        else:
+            new = old + part
         if not self.optimize:
             if old is None or old.when != new.when:     # what is added up in a loop must begin there
                 new = self.call_it(new, prefix + of[x].name, "g", comment)
@@ -331,13 +341,15 @@ class Trace:
     # ---------------------------------------------------------------------- what to write down
     def count_uses(self) -> None:
         """How often each step is needed, from the results back; what nothing needs is dropped."""
+        repeats = self.style.repeats
         for step in (self.value, *self.gradients):
             step.uses += 2
         for step in reversed(self.steps):
             if step.name and not self.optimize:
                 step.uses += 2
             if step.uses:
-                more = 2 if step.parts[0] in self.style.repeats else 1
+                more = 2 if step.parts[0] in repeats else 1
+                when = step.when
                 for x in step.parts[1:]:
-                    x.uses += more + (x.when != step.when)
+                    x.uses += more if x.when == when else more + 1
         self.steps = [step for step in self.steps if step.uses]
