@@ -345,6 +345,33 @@ def test_dead_fused_neurons_hand_down_computed_zeros():
     assert x.grad == 0.0 and neuron.w[0].data == pytest.approx(-0.9)
 
 
+def test_fused_neurons_answer_as_ieee_and_hand_down_once():
+    def run(fused):
+        random.seed(1)
+        model = nn.MLP(1, [2, 2, 1], activation="sqrt", fused=fused)
+        for neuron in model.layers[0].neurons:
+            neuron.w[0].data, neuron.b.data = 0.0, 0.0
+        model.layers[1].neurons[0].b.data = model.layers[1].neurons[1].b.data = 1.0
+        model([1.0]).backward()
+        return [p.grad for p in model.parameters()]
+    np.testing.assert_array_equal(run(True), run(False))
+    np.testing.assert_allclose(run("network"), run(False), rtol=1e-12)
+    assert math.inf in map(abs, run("network")) and all(math.isfinite(g) for g in run("network")[4:])
+
+
+def test_a_tensor_without_axes_keeps_its_gradient_in_a_fused_neuron():
+    neuron, x = nn.Neuron(1, nonlin=False, fused=True), Tensor(2.0)
+    neuron([x]).backward()
+    assert x.grad == neuron.w[0].data
+
+
+def test_detect_anomaly_sees_into_fused_neurons():
+    neuron = nn.Neuron(1, activation="log", fused=True)
+    neuron.w[0].data = neuron.b.data = 0.0
+    with micrograd.detect_anomaly(), pytest.raises(Exception, match="log"):
+        neuron([1.0]).backward()
+
+
 def test_fused_neurons_keep_to_frozen_paused_and_mixed_inputs():
     neuron = nn.Neuron(2, fused=True)
     with micrograd.no_grad():

@@ -88,7 +88,10 @@ class Network(Flow):
 
 def slope(bend: Operation, g: Any, z: Any, y: Any) -> Any:
     """What a gradient is before the bend."""
-    return bend.rules[0](g, z, *bend.defaults.values(), y)
+    try:
+        return bend.rules[0](g, z, *bend.defaults.values(), y)
+    except ZeroDivisionError:                           # of floats; IEEE 754 has an answer
+        return g * bend.partial(0, z, *bend.defaults.values())
 
 
 @functools.cache
@@ -115,8 +118,6 @@ def fuse(layers: Sequence[Sequence[Neuron]], weights: tuple[Value, ...], x: tupl
     """The one output of layers of neurons, with all weights and then all biases, of inputs as `scalars` gives them."""
     nodes = x + weights
     flow = network((len(x), *map(len, layers)), tuple([layer[0]._bend for layer in layers]))[0 if reached else 1]
-    if not engine._ordinary or layers[0][0].b.flow is constant:
-        return flow.op(*nodes)                          # paused, watched or frozen: the general way
     numbers, h, run = [p.data for p in nodes], numbers, []
     finite = math.isfinite(sum(numbers))                # then what is multiplied by 0 can be left out
     weight, bias = len(h), len(nodes) - sum(flow.sizes[1:])
@@ -134,6 +135,8 @@ def fuse(layers: Sequence[Sequence[Neuron]], weights: tuple[Value, ...], x: tupl
             outputs = [bend.scalar(z, *bend.defaults.values()) for z in sums] if bend else sums
         run.append((h, sums, outputs))
         h, weight, bias = outputs, end, bias + size
+    if not engine.thread.recording or not reached and all(p.flow is constant for p in weights):
+        return Value(h[0], requires_grad=False)
     node = engine._node(h[0], flow, nodes, None)
     node._extra = {"run": (numbers, run, finite)}
     return node
@@ -179,8 +182,11 @@ class Neuron(Module):
 
 
 def scalars(x: Sequence) -> tuple[tuple[Value, ...], list[float], bool] | None:
-    """x as nodes, as numbers, and whether gradients reach it; None for batches, and if only part of it is reached."""
-    if any(getattr(v, "ndim", 0) for v in x if v.__class__ is not Value):
+    """x as nodes, as numbers, and whether gradients reach it; None if it is no case for fusion.
+
+    That is so for batches, if only a part of x is reached, and while `detect_anomaly` watches every operation.
+    """
+    if engine.thread.observer or any(isinstance(v, Value) or getattr(v, "ndim", 0) for v in x if v.__class__ is not Value):
         return None
     nodes = tuple([v if v.__class__ is Value else Value(v, requires_grad=False) for v in x])
     reached = [v.flow is not constant for v in nodes]
