@@ -506,6 +506,36 @@ def test_tangents_must_match_primals():
         jvp(lambda x: x, (3.0,), (1.0, 2.0))
 
 
+def test_batches_are_differentiated_by_the_same_functions():
+    matrix, point = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 2.0])
+
+    def inputs():
+        return micrograd.Tensor(point), Value(3.0)
+
+    x, v = inputs()
+    assert jacobian(lambda x: x @ matrix, x).tolist() == matrix.T.tolist()
+    assert hessian(lambda x: (x ** 3).sum(), x).tolist() == [[6.0, 0.0], [0.0, 12.0]]
+    assert hessian(lambda x: x.sum(), x).tolist() == hessian(lambda x: 2.0, x).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert hvp(lambda x: (x ** 3).sum(), x, np.array([1.0, 0.0]))[1].tolist() == [6.0, 0.0]
+    assert vjp(lambda x: x @ matrix, x, np.ones(2))[1].tolist() == [3.0, 7.0]
+    assert np.array(jvp(lambda x: x @ matrix, (point,), (np.array([1.0, 0.0]),))[1]).tolist() == [1.0, 2.0]
+    (gx, gv) = grad((x * v * v).sum(), (x, v), create_graph=True)
+    assert gx.data.tolist() == [9.0, 9.0] and gv.data == 18.0
+    (xx, xv) = grad(gv, (x, v))
+    assert xx.tolist() == [6.0, 6.0] and xv == 6.0
+    assert x.grad is None and v.grad is engine.unset
+    assert gradcheck(lambda x, v: (x * v).tanh() @ matrix, inputs()) and gradgradcheck(lambda x, v: x.exp() / v, inputs())
+
+
+def test_a_checkpoint_of_batches_changes_no_gradient():
+    def gradients(wrap):
+        x, w = micrograd.Tensor([0.1, -0.2]), micrograd.Tensor([[1.0, 2.0], [3.0, 4.0]])
+        (wrap(lambda a: (a @ w).tanh() * w[0], x) * x).sum().backward()
+        return x.grad.tolist(), w.grad.tolist()
+
+    assert gradients(checkpoint) == gradients(lambda function, *inputs: function(*inputs))
+
+
 # --------------------------------------------------------------------------------- forward mode
 def test_forward_mode_walks_forward_only(monkeypatch):
     def refuse(*anything, **more):
