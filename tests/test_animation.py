@@ -58,6 +58,16 @@ def test_sentence_names_local_derivatives_in_letters():
     assert story(neuron()).steps[4].sentence.endswith("Its local derivative is ∂o/∂n = 1 - o² = 0.5.")
 
 
+def test_names_that_are_no_single_word_stand_in_parentheses():
+    x, w = Value(2.0, label="x"), Value(3.0, label="w'")
+    u = x * w
+    u.label = "x·w"
+    formulas = [f for s in story(u ** 2).steps for f in s.formulas]
+    assert "dn4/d(x·w) = dn4/dn4 · ∂n4/∂(x·w) = 1.0 · 12.0 = 12.0" in formulas
+    assert "n4 = (x·w)² = 6.0² = 36.0" in formulas
+    assert "dn4/d(w') = dn4/d(x·w) · ∂(x·w)/∂(w') = 12.0 · 2.0 = 24.0" in formulas
+
+
 def test_gradients_gather_where_paths_meet():
     a = Value(2.0, label="a")
     told = story(a * a + 3 * a)

@@ -10,8 +10,10 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from micrograd.drawing.scene import Node
 from micrograd.drawing.stage import chip_texts, escaped, stage, stylesheet, text_width
 from micrograd.drawing.story import Story, short, story
+from micrograd.names import Prose
 
 _RULES = """
 .mg-stage [style]{animation-duration:%.2fs;animation-timing-function:linear;animation-fill-mode:both;\
@@ -94,7 +96,7 @@ class _Film:
                 self.now += self.beat
         said.append((self.now, "forward", f"The result is {root.name} = {short(root.data_text)}"))
         self.now += 1.5 * self.beat
-        said.append((self.now, "backward", f"Backward: d{root.name}/d{root.name} = {short(root.grad_text)}"))
+        said.append((self.now, "backward", f"Backward: {self._rate(root)}"))
         self.gathered[root.id].append(self.now)
         self.now += self.beat
         for step in told.steps:
@@ -109,13 +111,16 @@ class _Film:
     def _caption(self, said: list[tuple[float, str, str]]) -> None:
         """Subtitles: one at a time, and the gradients of the leaves in the end."""
         leaves = [node for node in self.told.scene.nodes if not node.inputs and node.grad_text and node.label]
-        name = self.told.scene.root.name
-        self.result = f"{name} = {short(self.told.scene.root.data_text)}" + "".join(
-            f",  d{name}/d{leaf.name} = {short(leaf.grad_text)}" for leaf in leaves[:4]) + ", …" * (len(leaves) > 4)
+        self.result = f"{self.told.scene.root.name} = {short(self.told.scene.root.data_text)}" + "".join(
+            f",  {self._rate(leaf)}" for leaf in leaves[:4]) + ", …" * (len(leaves) > 4)
         ends = [start for start, _, _ in said[1:]] + [self.now]
         self.captions = [(f"{kind} passing", text, self._when("between", start, end))
                          for (start, kind, text), end in zip(said, ends, strict=True)]
         self.captions.append(("", self.result, self._when("show", self.now)))
+
+    def _rate(self, node: Node) -> str:
+        """dL/dw = 6.0"""
+        return f"d{Prose.simple(self.told.scene.root.name)}/d{Prose.simple(node.name)} = {short(node.grad_text)}"
 
     def mark(self, part: str, id: str, at: int = 0) -> str:
         """The attribute that gives a part of the stage its time."""

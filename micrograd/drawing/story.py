@@ -134,7 +134,7 @@ def _forward(node: Node, value: Value, edges: list[Edge], nodes: dict[str, Node]
     inputs = [nodes[i] for i in node.inputs]
     if node.operation in TABLE:
         letters = [Literal.of(x.data) if x.kind == "constant" and not x.label and not _many(x.data_text)
-                   else Literal(x.name, known=x.data) for x in inputs]
+                   else Literal(Prose.simple(x.name), known=x.data) for x in inputs]
         texts = [_text(value, letters)]
         if node.operation != "where" and not any(_many(x.data_text) for x in inputs):
             keep = node.operation == "pow"              # x², not x^2.0
@@ -154,7 +154,7 @@ def _forward(node: Node, value: Value, edges: list[Edge], nodes: dict[str, Node]
 
 def _backward(told: Story, node: Node, edges: list[Edge], nodes: dict[str, Node]) -> Step:
     """What the gradient at a node gives to each of its inputs, and the running sums where paths meet."""
-    root = told.scene.root.name
+    root, name = Prose.simple(told.scene.root.name), Prose.simple(node.name)
     if node.grad is None:
         return Step("backward", node.id, (), f"No gradient arrives at {node.name}, so it passes none on.", ())
     arrived = short(node.grad_text)
@@ -173,15 +173,15 @@ def _backward(told: Story, node: Node, edges: list[Edge], nodes: dict[str, Node]
             receives = f"{arrived} · {factor(edge.local_text)} = {product}"
             figures = f" = {receives}"
         total = f", so {before} + {factor(product)} = {after}" if before and not many else ""
-        formulas.append(f"d{root}/d{source} {'+=' if before else '='} "
-                        f"d{root}/d{node.name} · ∂{node.name}/∂{source}{figures}{total}")
+        of = Prose.simple(source)
+        formulas.append(f"d{root}/d{of} {'+=' if before else '='} d{root}/d{name} · ∂{name}/∂{of}{figures}{total}")
         adds = f", which adds to {short(before)} from another use" if before else ""
         received.append(f"{source} receives {receives}{adds}{f': {after}' if total else ''}")
     how = f"By the rule of {node.symbol}"
     if any(edge.local_text for edge in passed):
         how = f"Multiplied by {'its' if len(passed) == 1 else 'each'} local derivative"
     return Step("backward", node.id, tuple(edge.id for edge in passed),
-                f"{start}: d{root}/d{node.name} = {arrived}. {how}: {'; '.join(received)}.", tuple(formulas))
+                f"{start}: d{root}/d{name} = {arrived}. {how}: {'; '.join(received)}.", tuple(formulas))
 
 
 def short(text: str) -> str:
