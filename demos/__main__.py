@@ -6,6 +6,7 @@ import argparse
 import ast
 import contextlib
 import io
+import re
 import runpy
 import time
 from html import escape
@@ -18,7 +19,8 @@ PAGE = """<!doctype html>
 <title>From a derivative to a GPT</title><style>
 body{margin:0 auto;max-width:60rem;padding:1rem;font:1rem/1.5 system-ui,sans-serif;color:#1b2430;background:#fff}
 nav a{display:inline-block;margin:0 .6rem .3rem 0} section{border-top:1px solid #d5dae1;padding:1rem 0}
-h2{margin:.2rem 0} img{max-width:100%;height:auto;display:block;margin:1rem 0;background:#fff}
+h2{margin:.2rem 0}
+figure{margin:1rem 0;overflow-x:auto} img{max-width:max(100%,36rem);height:auto;display:block;background:#fff}
 pre{overflow-x:auto;background:#f4f6f8;padding:.8rem;border-radius:.4rem;font-size:.8rem;line-height:1.35}
 .question{font-size:1.15rem;font-weight:600} summary{cursor:pointer;color:#0059a3}
 @media print{details{display:none} section{break-inside:avoid}}
@@ -45,18 +47,24 @@ def run(path: Path) -> str:
     return said.getvalue()
 
 
+def prose(text: str) -> str:
+    """Text as HTML, with `code` between backquotes."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
+
+
 def section(number: int, path: Path, question: str, rest: str, said: str) -> str:
     """One lesson on the page: question, pictures, what to notice, all that was printed, the script."""
     pictures = sorted(p.name for p in course.out.glob(f"{number:02}_*.svg"))
-    images = "".join(f'<img src="{name}" alt="Picture of lesson {number}: {escape(question)}" loading="lazy">'
+    images = "".join(f'<figure><img src="{name}" alt="Picture of lesson {number}: {escape(question)}"></figure>'
                      for name in pictures)
     pages = "".join(f'<p><a href="{p.name}">Step through it</a></p>' for p in course.out.glob(f"{number:02}_*.html"))
     table, _, notice = said.partition("\nNotice\n")
+    table = "\n".join(line for line in table.splitlines() if not line.startswith(("picture: ", "page: ")))
     code = escape(path.read_text(encoding="utf-8"))
     return (f'<section id="lesson{number}"><h2>{number}. {escape(path.stem[3:].replace("_", " "))}</h2>'
-            f'<p class="question">{escape(question)}</p><p>{escape(rest)}</p>{images}{pages}'
+            f'<p class="question">{prose(question)}</p><p>{prose(rest)}</p>{images}{pages}'
             f"<pre>{escape(table.strip())}</pre><h3>Notice</h3><ul>"
-            + "".join(f"<li>{escape(' '.join(item.split()))}</li>" for item in notice.strip("\n- ").split("\n- "))
+            + "".join(f"<li>{prose(' '.join(item.split()))}</li>" for item in notice.strip("\n- ").split("\n- "))
             + f"</ul><details><summary>the script</summary><pre>{code}</pre></details></section>")
 
 

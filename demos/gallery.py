@@ -175,7 +175,7 @@ def _training(file: Path) -> None:
             loss.backward()
             yield loss
             for p in (w1, w2, b):
-                p.data -= 0.2 * p.grad
+                p.data -= 0.05 * p.grad
                 p.zero_grad()
 
     stepper(None, file, frames=steps(), title="A neuron learns: ten steps of gradient descent", numbers=".3f")
