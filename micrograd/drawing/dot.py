@@ -88,7 +88,7 @@ def dot_lines(scene: Scene, lit: set[str], caption: str, options: Any) -> Iterat
 
     yield (f'graph [rankdir={options.rankdir} bgcolor="{theme["paper"][0]}" fontcolor="{theme["paper"][2]}" '
            f"fontname={font} fontsize=12 nodesep=0.18 ranksep=0.28 label={left} labeljust=l]")
-    yield f'node [fontname={font} fontsize=11 margin="0.09,0.03" height=0.26 style="filled,rounded" shape=record]'
+    yield f'node [fontname={font} fontsize=11 margin="0.09,0.03" width=0.3 height=0.26 style="filled,rounded" shape=record]'
     port = " tailport=e" if options.layout == "row" and options.rankdir == "LR" else ""
     yield (f'edge [fontname={font} fontsize=10 arrowsize=0.6 color="{theme["edge"][1]}" '
            f'fontcolor="{theme["edge"][2]}"{port}]')

