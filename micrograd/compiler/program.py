@@ -75,7 +75,11 @@ class Program:
         """The value, and the gradients in the order of `wrt`; no `.grad` is touched."""
         if len(inputs) != len(self.tape.inputs):
             raise TypeError(f"this program takes {len(self.tape.inputs)} inputs, got {len(inputs)}")
-        sizes = [None if self.tape.over_arrays else _length(x, i) for i, x in enumerate(inputs)]
+        if self.tape.over_arrays:
+            (run,) = self.runs.values()
+            value, gradients = run([x.data for x in self.tape.given], inputs, None)
+            return value, gradients
+        sizes = [_length(x, i) for i, x in enumerate(inputs)]
         lengths = {size for size in sizes if size is not None}
         if len(lengths) > 1:
             raise ValueError(f"all batches must have the same length, got the lengths {sorted(lengths)}")

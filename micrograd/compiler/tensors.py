@@ -291,7 +291,7 @@ def tensor_run(tape: Tape, batched: Sequence[bool], optimize: bool) -> Callable:
     shapes = [np.shape(x.data) for x in (*tape.given, *tape.inputs)]
 
     def run(data: list, inputs: Sequence, samples: int | None) -> tuple:
-        given = [x if x.__class__ is np.ndarray else np.asarray(x)[()] for x in (*data, *inputs)]
+        given = [x if x.__class__ is np.ndarray else np.asarray(x) for x in (*data, *inputs)]
         if [x.shape for x in given] != shapes:
             raise ValueError(f"this program was compiled for arrays of the shapes {shapes}, got {[x.shape for x in given]}; "
                              "shapes are frozen by tracing, so compile again for others")

@@ -245,6 +245,10 @@ class Trace:
         simple = inputs[0].simpler(op, *raw)
         if simple is None and self.optimize and (op is ops.add or op is ops.sub):
             simple = inputs[0] if values[1] == 0 else inputs[1] if values[0] == 0 and op is ops.add else None
+        if self.optimize and op is ops.neg and inputs[0].parts[0] is ops.where:
+            condition, a, b = inputs[0].parts[1:]
+            if a.value is not None and b.value is not None:         # of two numbers: choose between the negative ones
+                return self.record(ops.where, (condition, -a.value, -b.value))
         if simple is None and op is AND:
             simple = (inputs[1] if values[0] else False) if values[0] is not None else None
         if simple is None and op.name not in self.style.names and composed(op):
