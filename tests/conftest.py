@@ -48,3 +48,12 @@ def ordinary_thread():
     """Every test leaves recording as it found it: on, and unobserved."""
     yield
     assert engine.thread.recording and engine.thread.observer is None and engine._ordinary
+
+
+@pytest.fixture
+def no_collector():
+    """Reference counting alone."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()

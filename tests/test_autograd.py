@@ -394,7 +394,7 @@ def test_the_graph_of_a_gradient_can_be_drawn_and_differentiated_like_any_other(
     assert "12" in str(micrograd.draw_dot(g))
 
 
-def test_no_reference_cycle_is_left_behind():
+def test_no_reference_cycle_is_left_behind(no_collector):
     kept = []
 
     def function(x):
@@ -402,21 +402,16 @@ def test_no_reference_cycle_is_left_behind():
         kept.append(weakref.ref(y))
         return y * y * x
 
-    gc.collect()
-    gc.disable()
-    try:
-        x = Value(3.0)
-        (g,) = grad(function(x), x, create_graph=True)
-        grad(g, x)
-        del g
-        for derivative in (lambda: vjp(function, (3.0,)), lambda: jvp(function, (3.0,), (1.0,)),
-                           lambda: jacobian(function, (3.0,)), lambda: hessian(function, (3.0,)),
-                           lambda: hvp(function, (3.0,), (1.0,)), lambda: gradcheck(function, Value(3.0)),
-                           lambda: checkpoint(function, x).backward(), lambda: grad(checkpoint(function, x), x)):
-            derivative()
-        assert kept and all(watch() is None for watch in kept)
-    finally:
-        gc.enable()
+    x = Value(3.0)
+    (g,) = grad(function(x), x, create_graph=True)
+    grad(g, x)
+    del g
+    for derivative in (lambda: vjp(function, (3.0,)), lambda: jvp(function, (3.0,), (1.0,)),
+                       lambda: jacobian(function, (3.0,)), lambda: hessian(function, (3.0,)),
+                       lambda: hvp(function, (3.0,), (1.0,)), lambda: gradcheck(function, Value(3.0)),
+                       lambda: checkpoint(function, x).backward(), lambda: grad(checkpoint(function, x), x)):
+        derivative()
+    assert kept and all(watch() is None for watch in kept)
 
 
 # --------------------------------------------------------------- jacobian, hessian, products
@@ -926,9 +921,8 @@ def test_checkpoint_nested_twice_and_with_one_input_twice():
     assert gradients(checkpoint) == gradients(lambda function, *inputs: function(*inputs))
 
 
-def test_checkpoint_lets_peak_memory_fall():
+def test_checkpoint_lets_peak_memory_fall(no_collector):
     def peak(run):
-        gc.collect()
         tracemalloc.start()
         x = Value(0.5)
         run(x).backward()

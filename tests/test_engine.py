@@ -46,15 +46,6 @@ def blocks(run):
     return sys.getallocatedblocks() - before
 
 
-@pytest.fixture
-def no_collector():
-    """Reference counting alone."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
 # ------------------------------------------------------------------------------ accumulation
 def test_a_second_backward_over_a_kept_graph_doubles_the_leaves_exactly():
     x = Value(3.0)

@@ -76,7 +76,7 @@ def moons_loss(model, X, y, batch_size=None):
     return data_loss + reg_loss, sum(accuracy) / len(accuracy)
 
 
-def test_the_moons_demo_separates_all_hundred_points():
+def test_the_moons_demo_separates_all_hundred_points(no_collector):
     np.random.seed(1337)
     random.seed(1337)
     X, y = two_moons(100, noise=0.1)
