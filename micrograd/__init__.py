@@ -26,7 +26,8 @@ _ROOMS = {
                 "gradgradcheck checkpoint detect_anomaly op",
     "tensor": "Tensor manual_seed",
     "drawing": "draw_dot draw animate stepper to_mermaid",
-    "explanation": "explain diagnose",
+    "explanation": "explain",
+    "diagnosis": "diagnose",
     "compiler": "compile source",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from micrograd import engine
-from micrograd.engine import Flow, Value, chain_rule, nothing, prepare, set_thread, thread, topological_order, way_back
+from micrograd.engine import Flow, Value, _data, chain_rule, nothing, prepare, set_thread, thread, topological_order, way_back
 from micrograd.ops import Operation
 
 
@@ -91,7 +91,7 @@ class _Mode:
     def __new__(cls, function: Callable | None = None) -> Any:
         return super().__new__(cls) if function is None else _in_mode(cls.mode, function)
 
-    def __init__(self) -> None:
+    def __init__(self, function: Callable | None = None) -> None:
         self.before: list[bool] = []
 
     def __enter__(self) -> None:
@@ -100,7 +100,7 @@ class _Mode:
     def __exit__(self, *error: Any) -> None:
         set_thread("recording", self.before.pop())
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, function: Callable) -> Any:
         return _in_mode(self.mode, function)
 
 
@@ -215,7 +215,7 @@ def vjp(fn: Callable, inputs: Any, v: Any = None, create_graph: bool = False) ->
     for y, upstream in zip(_flat(outputs), _flat(v) if v is not None else [None] * len(_flat(outputs))):
         results.append(grad(_node(y, xs), xs, upstream, True, create_graph, materialize_grads=True))
     totals = [functools.reduce(operator.add, parts) for parts in zip(*results)]
-    shown = outputs if create_graph else _like(outputs, (getattr(y, "data", y) for y in _flat(outputs)))
+    shown = outputs if create_graph else _like(outputs, (_data(y) for y in _flat(outputs)))
     return shown, _like(tree, iter(totals))
 
 
@@ -268,7 +268,7 @@ def hessian(fn: Callable, inputs: Any, create_graph: bool = False) -> Any:
         return _like(inputs if isinstance(inputs, (tuple, list)) else 0, iter(
             grad(output, _flat(xs), create_graph=True, materialize_grads=True)))
 
-    return jacobian(gradient, inputs, create_graph)
+    return jacobian(gradient, inputs, create_graph)             # type: ignore[call-arg]
 
 
 @enable_grad
@@ -282,7 +282,7 @@ def hvp(fn: Callable, inputs: Any, v: Any, create_graph: bool = False) -> tuple[
     output = _node(output, xs)
     slopes = grad(output, xs, create_graph=True, materialize_grads=True)
     tangents = _push(slopes, dict(zip(xs, _flat(v))))
-    results = [t if create_graph else getattr(t, "data", t) for t in tangents]
+    results = [t if create_graph else _data(t) for t in tangents]
     return output if create_graph else output.data, _like(tree, iter(results))
 
 
@@ -338,7 +338,7 @@ def _walk_forward(outputs: Sequence, tangents: dict[Any, Any], seen: set[Value])
 def _outer(y: Any, own: set[Value]) -> Any:
     """y as a node if something outside of this derivative depends on it, else what it holds."""
     if not isinstance(y, Value) or not y.requires_grad:
-        return getattr(y, "data", y)
+        return _data(y)
     return y if any(leaf.requires_grad and leaf not in own for leaf in topological_order(y)[1]) else y.data
 
 
@@ -374,7 +374,7 @@ def gradcheck(fn: Callable, inputs: Any, eps: float = 1e-6, atol: float = 1e-5, 
 
     def run(*changed: Any) -> list[list[float]]:
         with no_grad():
-            return [_entries(getattr(y, "data", y)) for y in _tuple(fn(*changed))]
+            return [_entries(_data(y)) for y in _tuple(fn(*changed))]
 
     xs = [type(x)(x.data) if i in checked else x for i, x in enumerate(inputs)]
     with enable_grad():
@@ -520,7 +520,7 @@ class detect_anomaly(_Observer):
     def passed(self, node: Value) -> None:
         """Look at the gradients that the node gave to its inputs."""
         for x in node.operands():
-            if isinstance(x, Value) and x.requires_grad and x.grad is not None and not _finite(x.grad.data if isinstance(x.grad, Value) else x.grad):
+            if isinstance(x, Value) and x.requires_grad and x.grad is not None and not _finite(_data(x.grad)):
                 name = f" ({node.label!r})" if node.label else ""
                 raise RuntimeError(f"the backward rule of {node.op.name}{name} gave {_bad(x.grad)} to its input "
                                    f"{x.label or x.op.name or 'leaf'}; the operation was made in {_made(node)}")

@@ -63,7 +63,9 @@ class Flow:
         for i, part in self.contributions(node.grad, [see(x) for x in inputs], see(node)):
             inputs[i].grad = inputs[i].grad + (part if give is None else give(inputs[i], part))
 
-    pull = hand_down                # as numbers; the flows below spell it out, for that is where time goes
+    def pull(self, node: Value) -> None:
+        """As numbers; the flows below spell it out, for that is where time goes."""
+        self.hand_down(node)
 
 
 class One(Flow):
@@ -132,18 +134,22 @@ class Leaf(Flow):
 class ByHand(Flow):
     """micrograd's way to define an operation: a function that adds to the `.grad` of the parents."""
 
-    __slots__ = ("pull",)
+    __slots__ = ("function",)
 
-    def __init__(self, symbol: str, inputs: tuple, pull: Callable[[Value], None] = lambda node: None) -> None:
+    def __init__(self, symbol: str, inputs: tuple, function: Callable[[Value], None] = lambda node: None) -> None:
         super().__init__(Operation(symbol, symbol, _unknown, (None,) * len(inputs)), *range(len(inputs)))
-        self.pull = pull
+        self.function = function
+
+    def pull(self, node: Value) -> None:
+        self.function(node)
 
     def hand_down(self, node: Value, see: Callable = _data, give: Callable | None = None) -> None:
         if see is _ieee:
             raise                                       # the function's own error, which the caller is handling
         _unknown()
 
-    contributions = push = lambda *anything: _unknown()
+    def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]: return _unknown()
+    def push(self, i: int, tangent: Any, inputs: Sequence, y: Any) -> Any: return _unknown()
 
 
 class Freed(Flow):
@@ -151,11 +157,9 @@ class Freed(Flow):
 
     __slots__ = ()
 
-    def hand_down(self, *anything: Any) -> None:
+    def hand_down(self, node: Value, see: Callable = _data, give: Callable | None = None) -> None:
         raise RuntimeError("the graph of this result was freed by an earlier backward(); "
                            "call that one with retain_graph=True, or compute the result again")
-
-    pull = contributions = push = hand_down
 
 
 def _unknown(*inputs: Any) -> Any:
@@ -518,8 +522,9 @@ class Value(Operand):
                 for node in leaves + operations:        # else they all start from 0 anyway
                     node.grad = start
             chain_rule(self, seed, operations, create_graph, self.finisher(retain_graph))
-            for leaf, old in zip(leaves, before):
-                leaf.receive(old)
+            with self.quiet():
+                for leaf, old in zip(leaves, before):
+                    leaf.receive(old)
         except BaseException:
             for node, grad in zip(nodes, before):
                 node.grad = grad

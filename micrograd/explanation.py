@@ -413,10 +413,3 @@ _FORMATS: dict[str, tuple] = {
               r"\begin{itemize}", r"\end{itemize}", r"\item[{}] {}", r"\item[] \quad {}"),
     "html": (lambda x: f"<code>{html.escape(x)}</code>", html.escape, "<h3>{}</h3>", "<p>{}</p>".format, "<ul>", "</ul>",
              "<li>{}{}</li>", '<li style="margin-left: 2em">{}</li>')}
-
-
-def __getattr__(name: str) -> Any:
-    if name == "diagnose":                              # told apart, opened from here
-        from micrograd.diagnosis import diagnose
-        return diagnose
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

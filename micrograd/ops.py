@@ -50,7 +50,9 @@ class Operation:
         self.limit, self.defaults = limit, defaults or {}
         self.array = array or (name if getattr(forward, "__module__", "") == "math" else None)
         self.kernel: Callable | None = None             # the function on arrays, once it was looked up
-        self.both = self.first = self.second = None     # which inputs a gradient reaches; the engine's part
+        self.both: Any = None
+        self.first: Any = None
+        self.second: Any = None                         # which inputs a gradient reaches; the engine's part
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Apply the operation to floats, arrays, or operands (which record it in their own way)."""
@@ -93,7 +95,7 @@ class Operation:
         Its warnings are silenced (inf and nan are answers), but for the operations that are quicker than that.
         """
         if self.kernel is None:
-            import numpy                                # only a caller with arrays comes here
+            import numpy  # only a caller with arrays comes here
 
             kernel = (functools.partial(self.array, numpy) if callable(self.array)
                       else getattr(numpy, self.array) if self.array else self.forward)
@@ -124,7 +126,7 @@ class Ieee(float):
 
 def number(x: Any, where: str = "Value") -> float:
     """The Python float in `x`: an int, a bool, a NumPy scalar or an array of one element without axes."""
-    if isinstance(x, (str, bytes, complex)) or getattr(x, "ndim", 0) or not hasattr(x, "__float__"):
+    if isinstance(x, (str, bytes, complex)) or bool(getattr(x, "ndim", 0)) or not hasattr(x, "__float__"):
         raise TypeError(f"{where} takes a real number, got {type(x).__name__} {x!r:.60}; "
                         "an array goes into a Tensor, text is converted with float(...)")
     return float(x)
@@ -193,7 +195,8 @@ mul = binary("*", operator.mul, lambda g, a, b, y: g * b, lambda g, a, b, y: g *
 div = binary("/", operator.truediv, lambda g, a, b, y: g / b, lambda g, a, b, y: -g * (a / b / b), "div",
              limit=lambda a, b: nan if a == 0 or a != a else math.copysign(inf, a) * math.copysign(1, b))
 pow = binary("**", math.pow, lambda g, a, b, y: choose(equal(b, 0), 0.0, g * (b * pow(a, b - 1))),
-             lambda g, a, b, y: choose(equal(a, 0) & (b >= 0), 0.0, g * (y * log(a))), "pow", limit=_power_limit, array=lambda np, a, b: a ** b)
+             lambda g, a, b, y: choose(equal(a, 0) & (b >= 0), 0.0, g * (y * log(a))), "pow",
+             limit=_power_limit, array=lambda np, a, b: a ** b)
 neg = unary("neg", operator.neg, lambda g, x, y: -g)
 
 # choices; where a branch is not taken its gradient is 0, whatever comes from above
@@ -248,11 +251,11 @@ elu = binary("elu", lambda x, alpha: choose(x >= 0, x, alpha * expm1(minimum(x, 
 softplus = unary("softplus", lambda x: maximum(x, 0.0) + log1p(exp(-abs(x))), lambda g, x, y: g * sigmoid(x))
 logsigmoid = unary("logsigmoid", lambda x: minimum(x, 0.0) - log1p(exp(-abs(x))), lambda g, x, y: g * sigmoid(-x))
 silu = unary("silu", lambda x: x * sigmoid(x), lambda g, x, y: g * (sigmoid(x) * (1 + x * (1 - sigmoid(x)))))
-erf = unary("erf", math.erf, lambda g, x, y: g * (2 / math.sqrt(math.pi) * exp(-x * x)), array=lambda np, x: np.vectorize(math.erf, otypes=[x.dtype])(x))
+erf = unary("erf", math.erf, lambda g, x, y: g * (2 / math.sqrt(math.pi) * exp(-x * x)),
+            array=lambda np, x: np.vectorize(math.erf, otypes=[x.dtype])(x))
 _INVERSE_ROOT_2 = math.sqrt(0.5)
 gelu_erf = unary("gelu", lambda x: x * (0.5 * (1 + erf(x * _INVERSE_ROOT_2))),
-                 lambda g, x, y: g * (0.5 * (1 + erf(x * _INVERSE_ROOT_2))
-                                      + x * exp(-0.5 * x * x) / math.sqrt(2 * math.pi)))
+                 lambda g, x, y: g * (0.5 * (1 + erf(x * _INVERSE_ROOT_2)) + x * exp(-0.5 * x * x) / math.sqrt(2 * math.pi)))
 gelu_tanh = unary("gelu_tanh", lambda x: 0.5 * x * (1 + _bend(x)),
                   lambda g, x, y: g * (0.5 * (1 + _bend(x)) + 0.5 * x * (1 - _bend(x) * _bend(x))
                                        * (_ROOT_2_BY_PI * (1 + 3 * 0.044715 * x * x))))

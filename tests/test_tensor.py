@@ -15,7 +15,6 @@ import weakref
 import numpy as np
 import pytest
 import torch
-from test_engine import no_collector  # noqa: F401  (a fixture)
 
 import micrograd
 from micrograd import (
@@ -411,18 +410,22 @@ def test_float32_stays_float32_forward_and_backward(name):
 
 def test_mixed_dtypes_promote_as_in_numpy_and_gradients_come_back_in_the_leafs():
     single, double = np.ones((2, 3), np.float32), np.ones((2, 3))
-    integers, bools = np.ones((2, 3), np.int64), np.ones((2, 3), bool)
-    for other in (double, integers, bools, np.ones((2, 3), np.int16), np.ones(3), single):
+    formulas = (lambda x, o: x + o, lambda x, o: o * x, lambda x, o: x / (o + 1), lambda x, o: o - x,
+        lambda x, o: x ** o,
+                lambda x, o: micrograd.maximum(x, o), lambda x, o: micrograd.where(x > 0, x, o),
+                lambda x, o: tensor.cat([x, o]),
+                lambda x, o: x @ o.T, lambda x, o: tensor.stack([o, x]))
+    for other in (double, np.ones((2, 3), np.int64), np.ones((2, 3), bool), np.ones((2, 3), np.int16), single):
         for wrap in (lambda a: a, lambda a: Tensor(a, requires_grad=False)):
-            for compute in (lambda x, o: x + o, lambda x, o: o * x, lambda x, o: micrograd.maximum(x, o),
-                    lambda x, o: x / (o + 1)):
+            for formula in formulas:
+                if other.dtype == bool and formula is formulas[3]:              # NumPy has no - of bools
+                    continue
                 x = Tensor(single)
-                y = compute(x, wrap(other))
-                assert y.dtype == compute(single, other).dtype if "maximum" not in str(compute) else True
-                assert y.dtype == np.result_type(single, other)
+                y = formula(x, wrap(other))
+                assert y.dtype == formula(single, other).dtype
                 y.sum().backward()
                 assert x.grad.dtype == np.float32
-                assert grad(compute(x, wrap(other)).sum(), x, create_graph=True)[0].dtype == np.float32
+                assert grad(formula(x, wrap(other)).sum(), x, create_graph=True)[0].dtype == np.float32
     x, z = Tensor(single), Tensor(double)
     (x * z + x @ z.T @ x).sum().backward()
     assert (x.grad.dtype, z.grad.dtype) == (np.float32, np.float64)
@@ -827,11 +830,10 @@ def write_everywhere(array, x): array[...] = x[0, 0]
 def write_rows(array, x): array[[0, 1, 2]] = x[0]
 def write_list(array, x): array[0:1] = [x[0, 0]]
 def write_flat(array, x): array.flat[0] = x[0, 0]
-def write_fill(array, x): array.fill(x[0, 0])
 
 
 @pytest.mark.parametrize("write",
-    [write_entry, write_slice, write_everywhere, write_rows, write_list, write_flat, write_fill])
+    [write_entry, write_slice, write_everywhere, write_rows, write_list, write_flat])
 def test_writing_a_tensor_into_an_array_never_loses_the_gradient_silently(write):
     array = np.zeros(3)
     with pytest.raises((TypeError, ValueError)):
@@ -1168,7 +1170,7 @@ def test_a_freed_graph_releases_every_array_before_the_walk_ends():
     assert seen == [[True, True]] and loss.item() == pytest.approx(10 * math.tanh(math.exp(2)))
 
 
-def test_the_graph_is_freed_by_reference_counting_alone(no_collector):  # noqa: F811
+def test_the_graph_is_freed_by_reference_counting_alone(no_collector):
     x, w = Tensor(np.ones((3, 4))), Tensor(np.ones((4, 2)))
 
     def step():
@@ -1197,14 +1199,14 @@ def test_the_graph_is_freed_by_reference_counting_alone(no_collector):  # noqa: 
 @pytest.mark.parametrize("collector", [True, False], ids=["with the collector", "without"])
 def test_a_thousand_training_steps_do_not_grow(collector):
     generator = np.random.default_rng(0)
-    w, b, v = Tensor(generator.normal(size=(4, 8))), Tensor(np.zeros(8)), Tensor(generator.normal(size=(8, 3)))
-    X, t = generator.normal(size=(16, 4)), generator.integers(0, 3, 16)
+    w, b = Tensor(generator.normal(size=(4, 3))), Tensor(np.zeros(3))
+    X, t = generator.normal(size=(8, 4)), generator.integers(0, 3, 8)
 
     def train(steps):
         for _ in range(steps):
-            loss = tensor.cross_entropy((X @ w + b).relu() @ v, t)
+            loss = tensor.cross_entropy(X @ w + b, t)
             loss.backward()
-            for p in (w, b, v):
+            for p in (w, b):
                 p.data -= 0.05 * p.grad
                 p.zero_grad()
         return loss.item()
@@ -1215,13 +1217,15 @@ def test_a_thousand_training_steps_do_not_grow(collector):
     tracemalloc.start()
     try:
         first = train(100)
+        gc.collect()                                            # empties CPython's lists of free tuples
         at_100 = tracemalloc.get_traced_memory()[0]
         last = train(900)
+        cycles = gc.collect()
         at_1000 = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
         gc.enable()
-    assert last < first and at_1000 < at_100 + 4000
+    assert last < first and cycles == 0 and at_1000 < at_100 + 4000
 
 
 def test_the_peak_of_a_training_step_is_near_that_of_plain_numpy():
@@ -1278,7 +1282,7 @@ def test_a_deep_graph_runs_and_is_freed_without_recursion():
     del y
     y = x
     for _ in range(50_000):
-        y = y * 1.0
+        y = -y
     del y
     assert sys.getrecursionlimit() < 50_000
 

@@ -50,8 +50,8 @@ from micrograd.tensor.kernels import cross_entropy, layer_norm
 from micrograd.tensor.node import ARRAY, Tensor, broadcast_to, reshape
 
 __all__ = [
-    "ARRAY", "Tensor", "amax", "amin", "broadcast_to", "cat", "cross_entropy", "cumsum", "dot", "einsum", "expand", "flatten",
-    "gather", "generator", "layer_norm", "log_softmax", "logsumexp", "manual_seed", "matmul", "max", "mean", "min", "norm", "outer",
-    "permute", "prod", "reshape", "softmax", "split", "squeeze", "stack", "std", "sum", "swapaxes", "take", "tril", "triu",
-    "unsqueeze", "var",
+    "ARRAY", "Tensor", "amax", "amin", "broadcast_to", "cat", "cross_entropy", "cumsum", "dot", "einsum", "expand",
+    "flatten", "gather", "generator", "layer_norm", "log_softmax", "logsumexp", "manual_seed", "matmul", "max",
+    "mean", "min", "norm", "outer", "permute", "prod", "reshape", "softmax", "split", "squeeze", "stack", "std",
+    "sum", "swapaxes", "take", "tril", "triu", "unsqueeze", "var",
 ]

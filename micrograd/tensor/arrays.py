@@ -46,7 +46,7 @@ def _scatter_values(g: ndarray, index: Any, shape: tuple) -> ndarray:
 
 def _scatter_along(g: ndarray, dim: int, index: ndarray, shape: tuple) -> ndarray:
     y = np.zeros(shape, g.dtype)
-    places = list(np.indices(index.shape, sparse=True))
+    places: list[Any] = list(np.indices(index.shape, sparse=True))
     places[dim] = index
     np.add.at(y, tuple(places), g)
     return y
@@ -61,7 +61,7 @@ def _share(x: Any, y: Any) -> ndarray:
 
 def _exp_shifted(x: ndarray, axis: Any) -> tuple[ndarray, ndarray, ndarray]:
     """exp(x - max), its sum, and max, along an axis; a max that is not finite is taken as 0."""
-    top = x.max(axis, keepdims=True, initial=None if x.size else 0.0)
+    top = x.max(axis, keepdims=True) if x.size else x.sum(axis, keepdims=True)
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
     e = np.exp(x - top)
     return e, e.sum(axis, keepdims=True), top
@@ -94,14 +94,14 @@ _permute = array_op("permute", lambda x, dims: x.transpose(dims),
 _swapaxes = array_op("swapaxes", lambda x, a, b: x.swapaxes(a, b), lambda g, x, y, a, b: swapaxes(g, a, b))
 _index = array_op("index", lambda x, index: x[index],
                    lambda g, x, y, index: call(_scatter, g, parameters=(index, x.shape)))
-_scatter = array_op("scatter", _scatter_values, lambda g, x, y, index, shape: index_(g, index))
+_scatter: Operation = array_op("scatter", _scatter_values, lambda g, x, y, index, shape: index_(g, index))
 _gather = array_op("gather", lambda x, dim, index: np.take_along_axis(
     x[tuple(slice(None if k == dim else n) for k, n in enumerate(index.shape))], index, dim),
                     lambda g, x, y, dim, index: call(_scatter_add, g, parameters=(dim, index, x.shape)))
-_scatter_add = array_op("scatter_add", _scatter_along, lambda g, x, y, dim, index, shape: gather(g, dim, index))
+_scatter_add: Operation = array_op("scatter_add", _scatter_along, lambda g, x, y, dim, index, shape: gather(g, dim, index))
 _matmul = array_op("matmul", np.matmul, lambda g, a, b, y: matmul(g, swapaxes(b, -1, -2)),
                     lambda g, a, b, y: matmul(swapaxes(a, -1, -2), g))
-_cumsum = array_op("cumsum", lambda x, axis: x.cumsum(axis),
+_cumsum: Operation = array_op("cumsum", lambda x, axis: x.cumsum(axis),
                     lambda g, x, y, axis: _reversed(call(_cumsum, _reversed(g, axis), parameters=(axis,)), axis))
 _tril = array_op("tril", np.tril, lambda g, x, y, k: tril(g, k))
 _triu = array_op("triu", np.triu, lambda g, x, y, k: triu(g, k))
@@ -167,6 +167,8 @@ def unsqueeze(x: Any, dim: int) -> Any:
 def expand(x: Any, shape: Sequence[int]) -> Any:
     """As `broadcast_to`; -1 keeps a length."""
     lead = len(shape) - x.ndim
+    if lead < 0 or -1 in shape[:lead]:
+        raise ValueError(f"expand of the shape {x.shape} to {tuple(shape)}: no axis may be lost, and -1 keeps one that is th")
     return broadcast_to(x, tuple(x.shape[k - lead] if n == -1 else n for k, n in enumerate(shape)))
 
 
@@ -193,7 +195,7 @@ def gather(x: Any, dim: int, index: Any) -> Any:
     """Along `dim`, the entries that `index` names: y[i][j] = x[index[i][j]][j] for dim 0."""
     (dim,), index = axes_of(x, dim, None), np.asarray(data_of(index))
     if index.ndim != x.ndim or any(n > x.shape[k] for k, n in enumerate(index.shape) if k != dim):
-        raise IndexError(f"gather takes an index of {x.ndim} axes that fits into {x.shape} but for axis {dim}, got {index.shape}")
+        raise IndexError(f"gather takes an index of {x.ndim} axes within {x.shape} but for axis {dim}, got {index.shape}")
     if index.size and not 0 <= index.min() <= index.max() < x.shape[dim]:
         raise IndexError(f"gather's index must be from 0 to {x.shape[dim] - 1}, got {index.min()} to {index.max()}")
     return call(_gather, x, parameters=(dim, index))
@@ -300,7 +302,12 @@ def norm(x: Any, p: float = 2, dim: Any = None, keepdim: bool = False, *, axis: 
 def _extremum(op: Operation, x: Any, dim: Any, keepdim: bool, axis: Any) -> Any:
     axes = axes_of(x, dim, axis)
     y = call(op, x, parameters=(axes,))
-    return y if keepdim else reshape(y, tuple(n for k, n in enumerate(x.shape) if axes is not None and k not in axes))
+    return y if keepdim else reshape(y, _left_over(x, axes))
+
+
+def _left_over(x: Any, axes: tuple | None) -> tuple[int, ...]:
+    """The shape of x without the reduced axes."""
+    return tuple(n for k, n in enumerate(x.shape) if axes is not None and k not in axes)
 
 
 def max(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Any:
@@ -337,7 +344,7 @@ def logsumexp(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = Non
     """log(sum(exp(x))), shifted by the maximum so that it cannot overflow."""
     axes = axes_of(x, dim, axis)
     y = call(_logsumexp, x, parameters=(axes,))
-    return y if keepdim or keepdims else reshape(y, tuple(n for k, n in enumerate(x.shape) if axes is not None and k not in axes))
+    return y if keepdim or keepdims else reshape(y, _left_over(x, axes))
 
 
 def softmax(x: Any, dim: int = -1, *, axis: Any = None) -> Any:
@@ -356,7 +363,11 @@ def cat(tensors: Sequence, dim: int = 0, *, axis: int | None = None) -> Any:
     arrays = [np.asarray(data_of(x)) for x in tensors]
     if not arrays:
         raise ValueError("cat needs at least one tensor, got none")
-    y = np.concatenate(arrays, dim)
+    try:
+        y = np.concatenate(arrays, dim)
+    except ValueError:
+        raise ValueError(f"cat along axis {dim} needs equal shapes but for that axis, got "
+                         f"{', '.join(str(a.shape) for a in arrays)}") from None
     dim %= y.ndim
     ends = np.cumsum([a.shape[dim] for a in arrays]).tolist()
     parts = [(slice(None),) * dim + (slice(end - a.shape[dim], end),) for a, end in zip(arrays, ends)]
@@ -456,7 +467,8 @@ def _transpose(x: Any, *dims: Any) -> Any:
 
 
 NUMPY_FUNCTIONS.update(
-    dot=lambda a, b: matmul(a, b), squeeze=lambda a, axis=None: squeeze(a, axis),
+    dot=lambda a, b: matmul(a, b) if np.ndim(data_of(a)) < 3 > np.ndim(data_of(b)) else _vectors("dot", a, b),
+    squeeze=lambda a, axis=None: squeeze(a, axis),
     tril=lambda m, k=0: tril(m, k), triu=lambda m, k=0: triu(m, k),
     cumsum=lambda a, axis=None: cumsum(reshape(a, (-1,)) if axis is None else a, axis or 0),
     outer=lambda a, b: outer(reshape(a, (-1,)), reshape(b, (-1,))))
@@ -474,10 +486,11 @@ class _Probe(Tensor):
 
 _named = _Probe(0.0)
 if _Probe(0.0) + 1.0 < _named + 1.0:                # so it can be told apart in this Python
-    node._temporary = _Probe(0.0) + 1.0
+    node._temporary = _Probe(0.0) + 1.0                     # type: ignore[assignment]
 amax, amin = max, min
-for _function in (matmul, sum, mean, prod, var, std, max, min, logsumexp, softmax, log_softmax, norm, cumsum, gather, take, tril,
-                  triu, outer, dot, swapaxes, split, squeeze, unsqueeze, flatten, cat, stack, einsum, reshape, broadcast_to):
+for _function in (matmul, sum, mean, prod, var, std, max, min, logsumexp, softmax, log_softmax, norm, cumsum, gather, take,
+                  tril, triu, outer, dot, swapaxes, split, squeeze, unsqueeze, flatten, cat, stack, einsum, reshape,
+                  broadcast_to):
     ARRAY_FUNCTIONS[_function.__name__] = _function
     if _function not in (cat, stack, einsum):
         setattr(Tensor, _function.__name__, _function)
@@ -489,8 +502,10 @@ for _name, _method in {
     "permute": lambda self, *dims: permute(self, spread(dims)),
     "broadcast_to": lambda self, *shape: broadcast_to(self, spread(shape)),
     "expand": lambda self, *shape: expand(self, spread(shape)),
-    "argmax": lambda self, dim=None, keepdim=False, *, axis=None: self.data.argmax(dim if axis is None else axis, keepdims=keepdim),
-    "argmin": lambda self, dim=None, keepdim=False, *, axis=None: self.data.argmin(dim if axis is None else axis, keepdims=keepdim),
+    "argmax": lambda self, dim=None, keepdim=False, *, axis=None: np.argmax(self.data, dim if axis is None else axis, None,
+                                                                            keepdims=keepdim),
+    "argmin": lambda self, dim=None, keepdim=False, *, axis=None: np.argmin(self.data, dim if axis is None else axis, None,
+                                                                            keepdims=keepdim),
     "T": property(lambda self: _transpose(self), doc="All axes in reverse order."),
     "mT": property(lambda self: swapaxes(self, -1, -2), doc="The last two axes swapped."),
 }.items():

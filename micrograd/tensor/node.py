@@ -105,7 +105,8 @@ class Tensor(Value):
         kind = other.__class__
         if engine._ordinary and self.flow is not constant:
             if kind is float or kind is int:
-                return record((op.kernel or op.array_kernel())(self.data, other), op.first or prepare(op).first, self, float(other))
+                y = (op.kernel or op.array_kernel())(self.data, other)
+                return record(y, op.first or prepare(op).first, self, float(other))
             if kind is Tensor:
                 a, b = self.data, other.data
                 if op is add and self.flow.forgets and a.size > 4096 and (
@@ -124,7 +125,8 @@ class Tensor(Value):
 
     def reflected(self, op: Operation, other: Any) -> Any:
         if engine._ordinary and self.flow is not constant and (other.__class__ is float or other.__class__ is int):
-            return record((op.kernel or op.array_kernel())(other, self.data), op.second or prepare(op).second, float(other), self)
+            y = (op.kernel or op.array_kernel())(other, self.data)
+            return record(y, op.second or prepare(op).second, float(other), self)
         return Tensor.apply_to(op, (other, self))
 
     __add__ = lambda self, other: self.binary(add, other)       # noqa: E731  (Value's are for numbers)
@@ -160,7 +162,7 @@ class Tensor(Value):
     @property
     def inputs(self) -> tuple:
         """The nodes that this one was made of, as of a Value."""
-        return tuple(x.look() for x in Value.inputs.fget(self))
+        return tuple(x.look() for x in Value.inputs.fget(self))         # type: ignore[attr-defined]
 
     def look(self) -> Tensor:
         if self.data.__class__ is Released:
@@ -181,6 +183,8 @@ class Tensor(Value):
         if self.requires_grad:
             raise TypeError("turning a Tensor that requires a gradient into an array would lose the gradient; "
                             "use t.detach() or t.data, or the function of this package (micrograd.where, t.sum(), ...)")
+        if copy is False:
+            raise ValueError("a Tensor's array is always a copy, so that it cannot be changed behind the graph's back")
         return np.array(self.data, dtype=dtype)
 
     @Value.requires_grad.setter                          # type: ignore[attr-defined]
@@ -190,7 +194,7 @@ class Tensor(Value):
             raise RuntimeError(f"only float data can require a gradient, this Tensor holds {self.data.dtype}")
         Value.requires_grad.fset(self, wanted)          # type: ignore[attr-defined]
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:   # type: ignore[override]
         name = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "negative": "neg", "power": "pow",
                 "arctan": "atan", "absolute": "abs"}.get(ufunc.__name__, ufunc.__name__)
         if method == "__call__" and not keywords and (name in TABLE or ufunc is np.matmul):
@@ -217,7 +221,7 @@ class Tensor(Value):
         return len(self.data)
 
     def __iter__(self) -> Iterator[Tensor]:
-        return (self[i] for i in range(len(self)))
+        return (self[i] for i in range(len(self)))              # type: ignore[index]
 
     def __bool__(self) -> bool: return bool(self.data)          # of more than one entry NumPy raises
     def __int__(self) -> int: return int(self.item())
@@ -293,7 +297,7 @@ class Tensor(Value):
         if gradient is nothing or gradient is None:
             return gradient
         data = self.data
-        if isinstance(gradient, Value):
+        if isinstance(gradient, Tensor):
             if gradient.dtype != data.dtype or id(gradient) in _passes.given:
                 gradient = call(_astype, gradient, parameters=(data.dtype,))
         elif gradient.__class__ is not ndarray or gradient.shape != data.shape:
@@ -359,8 +363,8 @@ def connect(op: Operation, y: ndarray, nodes: list, flow_for: Callable[[list], F
 ARRAY: dict[str, Operation] = {}                    # the table of array operations
 ARRAY_FUNCTIONS: dict[str, Callable] = {}           # the functions that NumPy's and Tensor's methods lead to
 NUMPY_FUNCTIONS: dict[str, Callable] = {}           # those that NumPy knows with other arguments
-NUMPY_NAMES = ("dot", "squeeze", "tril", "triu", "cumsum", "sum", "mean", "prod", "max", "min", "where", "cat", "stack", "einsum", "outer", "reshape",
-               "broadcast_to", "swapaxes")
+NUMPY_NAMES = ("dot", "squeeze", "tril", "triu", "cumsum", "sum", "mean", "prod", "max", "min", "where", "cat", "stack",
+               "einsum", "outer", "reshape", "broadcast_to", "swapaxes")
 
 
 class Kept(Flow):
@@ -383,7 +387,7 @@ class Call(Flow):
     __slots__ = ("parameters",)
 
     def __init__(self, op: Operation, reached: Sequence[int], parameters: tuple) -> None:
-        self.op, self.reached, self.parameters = op, reached, parameters
+        self.op, self.reached, self.parameters = op, tuple(reached), parameters
 
     def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
         if not isinstance(g, Value):
@@ -440,12 +444,12 @@ def call(op: Operation, *inputs: Any, parameters: tuple = ()) -> Any:
     try:
         y = op.forward(*(x.data for x in nodes), *parameters)
     except ValueError as error:
-        raise ValueError(f"{op.name} of the shape {' and '.join(str(x.shape) for x in nodes)}"
+        raise ValueError(f"{op.name} of the shape {' and '.join(str(x.data.shape) for x in nodes)}"
                          f"{' with ' + ', '.join(map(str, parameters)) if parameters else ''}: {error}") from None
     return connect(op, y, nodes, lambda reached: Call(op, reached, parameters))
 
 
-def axes_of(x: Any, dim: Any, axis: Any) -> tuple[int, ...] | None:
+def axes_of(x: Any, dim: Any, axis: Any) -> Any:
     """dim is PyTorch's word and axis NumPy's; None means all axes. As a tuple, counted from the front."""
     if dim is not None and axis is not None:
         raise TypeError("give dim or axis, not both: they mean the same")
@@ -495,11 +499,12 @@ def repeated(x: ndarray, shape: tuple) -> ndarray:
 
 
 # the three that broadcasting needs; the rest of the table is in arrays.py
-sum_op = array_op("sum", lambda x, axis, keep: np.add.reduce(x, axis, None, None, keep),
+sum_op = array_op("sum", lambda x, axis, keep: np.add.reduce(x, axis=axis, keepdims=keep),
                  lambda g, x, y, axis, keep: restore(g, x, axis, keep))
 _broadcast = array_op("broadcast_to", repeated, lambda g, x, y, shape: sum_to(g, x.shape))
 _reshape = array_op("reshape", lambda x, shape: x.reshape(shape), lambda g, x, y, shape: reshape(g, x.shape))
-_astype = array_op("astype", lambda x, dtype: x.astype(dtype), lambda g, x, y, dtype: call(_astype, g, parameters=(x.dtype,)))
+_astype: Operation = array_op("astype", lambda x, dtype: x.astype(dtype),
+                              lambda g, x, y, dtype: call(_astype, g, parameters=(x.dtype,)))
 # between the two worlds: a Value becomes an array of equal entries, and back by adding up
 _fill = array_op("broadcast_to", lambda x, like: np.full(like.shape, x, like.dtype), lambda g, x, y, like: total(g))
 _add_up = array_op("sum", lambda x, like: float(x.sum()), lambda g, x, y, like: lift(g, like))
