@@ -369,6 +369,12 @@ def test_scripts_print_the_same_gradients(target, optimize, tmp_path):
     assert run_script(text, target, tmp_path) == {name: close(number, 1e-9) for name, number in expected.items()}
 
 
+@pytest.mark.parametrize("target", ["python", "numpy", "c", "pytorch"])
+def test_scripts_of_numbers_without_end(target, tmp_path):
+    a, b = Value(math.inf, label="a"), Value(2.0, label="b")
+    assert run_script(source(a * b, target), target, tmp_path) == {"value": math.inf, "a": 2.0, "b": math.inf}
+
+
 # --------------------------------------------------------------------------------------- Tensors
 def layers(x, y, w, b):
     h = (x @ w + b).tanh()

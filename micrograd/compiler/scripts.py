@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -43,6 +44,10 @@ def _data(trace: Trace) -> dict[str, float]:
     return {step.name: float(leaf.data) for step, leaf in zip(trace.given, trace.tape.given)}
 
 
+def _written(x: float) -> str:
+    return repr(x) if math.isfinite(x) else f"float('{x}')"
+
+
 def _wanted(trace: Trace) -> list[str]:
     """The names of the leaves whose gradients are wanted."""
     of = dict(zip(trace.tape.given, trace.given))
@@ -55,7 +60,7 @@ def _python(tape: Tape, optimize: bool, style: type[Style] = Python, module: str
     words = set(re.findall(r"\b[a-z]\w*(?=\()|\b(?:inf|nan)\b", text)) & {*style.names.values(), "pow", "inf", "nan"}
     used = sorted(words - {"abs", "float", "erf"} if module == "numpy" else words - {"abs", "float"})
     head = f"from {module} import {', '.join(used)}\n" * bool(used) + "from math import erf\n" * ("erf" in words - set(used))
-    data = "".join(f"{name} = {x!r}\n" for name, x in _data(trace).items())
+    data = "".join(f"{name} = {_written(x)}\n" for name, x in _data(trace).items())
     return (f"{head}\n\n{text}\n\n{data}value, gradients = program({listed(list(_data(trace)))})\nprint('value', value)\n"
             f"for name, gradient in zip({_wanted(trace)}, gradients):\n    print(name, gradient)\n")
 
@@ -68,7 +73,7 @@ def _torch(tape: Tape, optimize: bool) -> str:
     trace = Trace(tape, Torch, (), optimize, backward=False)
     lines = layout(write(trace, Torch(""))[ONCE], 0)
     wanted = _wanted(trace)
-    data = "".join(f"{name} = torch.tensor({x!r}{', requires_grad=True' * (name in wanted)})\n"
+    data = "".join(f"{name} = torch.tensor({_written(x)}{', requires_grad=True' * (name in wanted)})\n"
                    for name, x in _data(trace).items())
     prints = "".join(f"print({name!r}, {name}.grad.item())\n" for name in wanted)
     return (f"import torch\n\ntorch.set_default_dtype(torch.float64)\n\n{data}\n{lines}\n{trace.value.text}.backward()\n"
@@ -78,7 +83,7 @@ def _torch(tape: Tape, optimize: bool) -> str:
 def _jax(tape: Tape, optimize: bool) -> str:
     trace = Trace(tape, Jax, (), optimize, backward=False)
     lines, names, wanted = layout(write(trace, Jax(""))[ONCE], 4), list(_data(trace)), _wanted(trace)
-    data = "".join(f"{name} = {x!r}\n" for name, x in _data(trace).items())
+    data = "".join(f"{name} = {_written(x)}\n" for name, x in _data(trace).items())
     places = tuple(names.index(name) for name in wanted)
     return (f"import jax\nimport jax.numpy as jnp\n\njax.config.update('jax_enable_x64', True)\n\n\n"
             f"def program({listed(names)}):\n{lines}    return {trace.value.text}\n\n\n{data}"
