@@ -186,7 +186,7 @@ def test_memory_stays_flat_with_and_without_the_collector():
         train(20)
         gc.collect()                            # CPython's own stock of empty tuples
         before = tracemalloc.get_traced_memory()[0]
-        train(400)
+        train(250)
         assert gc.collect() == 0
         assert tracemalloc.get_traced_memory()[0] - before < 4000
     finally:
