@@ -154,7 +154,7 @@
     at = clamp(to, 0, steps.length);
     show();
     const step = at ? drawn.get(steps[at - 1].node) : null;
-    if (step && board.scrollWidth > board.clientWidth + 1) {
+    if (step) {                                         // a large graph: bring the present step to the middle
       const inside = step.getBoundingClientRect(), around = board.getBoundingClientRect();
       board.scrollLeft += inside.left + inside.width / 2 - around.left - around.width / 2;
       board.scrollTop += inside.top + inside.height / 2 - around.top - around.height / 2;

@@ -61,6 +61,7 @@ def stepper(root: Any, file: Any = None, *, frames: Iterable[Any] | None = None,
         "hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "stage": stylesheet(theme), "colours": _colours(theme), "font": FONT,
         "least": f"{0.75 * drawn.width:.0f}", "most": f"{1.6 * drawn.width:.0f}",
+        "aspect": f"{drawn.width / drawn.height:.3f}",
         "size": f"0 0 {drawn.width:.2f} {drawn.height:.2f}", "body": drawn.body,
         "text": _text_version(told[0]), "data": _json(told), "script": script,
     }
