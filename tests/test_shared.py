@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import torch
 from conftest import close
-from test_engine import no_collector  # noqa: F401  (a fixture)
 from test_ops import counterpart, with_derivative
 
 import micrograd
@@ -468,7 +467,7 @@ def test_no_grad_as_block_decorator_and_nested(kind):
     assert (x * 2).requires_grad
 
 
-def test_nothing_is_kept_alive_under_no_grad(kind, no_collector):  # noqa: F811
+def test_nothing_is_kept_alive_under_no_grad(kind, no_collector):
     x = kind(2.0)
     with no_grad():
         inner = x.exp()
@@ -478,7 +477,7 @@ def test_nothing_is_kept_alive_under_no_grad(kind, no_collector):  # noqa: F811
     assert watch() is None and y.inputs == ()
 
 
-def test_graphs_are_freed_by_reference_counting_alone(kind, no_collector):  # noqa: F811
+def test_graphs_are_freed_by_reference_counting_alone(kind, no_collector):
     x = kind(2.0)
     y = (x * x).tanh() + x
     back(kind, y)
