@@ -236,6 +236,26 @@ def test_the_result_may_be_a_leaf_or_not_depend_on_the_batch():
     assert w.grad == 3 * 3 * 6.0
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_batch_may_be_empty_or_any_sequence(target):
+    w, x = Value(3.0), Value(1.0)
+    program = compile((w * x).exp() + w * w, [x], wrt=[w], target=target)
+    assert list(program([])) == [] and w.grad == 0.0
+    expected = [math.exp(3.0 * k) + 9.0 for k in range(3)]
+    for batch in (range(3), (0.0, 1.0, 2.0), np.arange(3), np.arange(6.0)[::2] / 2, np.arange(3, dtype=np.float32)):
+        assert list(program(batch)) == close(expected)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_numbers_of_any_kind_are_taken_as_floats(target):
+    x = Value(1.0)
+    program = compile(x * x * x, [x], target=target)
+    for number in (3, True, np.float32(3), np.int64(3), np.array(3.0), 10 ** 20):
+        value = program(number)
+        assert value == float(number) ** 3 and isinstance(value, float)
+    assert {type(value) for value in list(program([1, 2]))} <= {float, np.float64}
+
+
 def test_optimisation_shares_folds_and_drops():
     x = Value(2.0, label="x")
     y = (x * 1.0 + 0.0) * x.exp() + x.exp()

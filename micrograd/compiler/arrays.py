@@ -173,7 +173,7 @@ def numpy_run(tape: Tape, batched: Sequence[bool], optimize: bool) -> Callable:
     room: dict[int | None, tuple] = {}
 
     def run(data: list, inputs: Sequence, samples: int | None) -> tuple:
-        n = samples or 1
+        n = 1 if samples is None else samples
         given = [np.asarray(x, dtype=np.float64) if hasattr(x, "__len__") else np.float64(x) for x in (*data, *inputs)]
         with lock, np.errstate(all="ignore"):           # threads share the buffers
             if n not in room:

@@ -95,10 +95,11 @@ def c_run(tape: Tape, batched: Sequence[bool], optimize: bool) -> Callable:
 
     def run(data: list, inputs: Sequence, samples: int | None) -> tuple:
         many = [_doubles(x) for x, each in zip(inputs, batched) if each]
-        values = (ctypes.c_double * (samples or 1))()
+        n = 1 if samples is None else min(map(len, many))       # never more than there is memory for
+        values = (ctypes.c_double * n)()
         with lock:                                      # ctypes lets other threads run meanwhile
             number.pack_into(given, 0, *data, *(x for x, each in zip(inputs, batched) if not each))
-            function(ctypes.c_long(samples or 1), given, (ctypes.c_void_p * len(many))(*(x.buffer_info()[0] for x in many)),
+            function(ctypes.c_long(n), given, (ctypes.c_void_p * len(many))(*(x.buffer_info()[0] for x in many)),
                      values, gradients)
             found = gradients[:]
         return values[0] if samples is None else values[:], found

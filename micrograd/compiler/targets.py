@@ -186,7 +186,7 @@ def python_run(tape: Tape, batched: Sequence[bool], optimize: bool) -> Callable:
     guarded: list[Callable] = []
 
     def run(data: list, inputs: Sequence, samples: int | None) -> tuple:
-        inputs = [x.tolist() if hasattr(x, "tolist") else x for x in inputs]
+        inputs = [list(map(float, x)) if hasattr(x, "__len__") and getattr(x, "ndim", 1) != 0 else float(x) for x in inputs]
         given = [*data, *inputs] if samples is None else [float(samples), *data, *inputs]
         try:
             return fast(*given)
