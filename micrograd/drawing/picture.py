@@ -63,7 +63,7 @@ class Options:
 def prepared(root: Any, options: Options) -> tuple[Scene, set[str], str]:
     """The scene to draw, the ids to light up in it, and the caption."""
     large = options.depth is not None or options.fold
-    derive = options.edges is not None or options.path is not None or options.passes == "both" or options.marks
+    derive = options.edges is not None or options.path is not None or options.passes == "both"
     most = options.max_nodes * (100 if large else 1)
     seen = scene(root, most, options.numbers, derive, options.formulas)
     show = writer(options.numbers)

@@ -17,10 +17,11 @@ from micrograd.names import Prose, formula
 from micrograd.ops import TABLE, Ieee
 
 UNSET = "—"                             # the gradient that was never computed; a computed 0 shows as 0.0
+SATURATING = ("relu", "tanh", "sigmoid")
 SATURATED = 0.05                        # below this slope of tanh or sigmoid hardly any gradient passes
 
 
-@dataclass
+@dataclass(slots=True)
 class Node:
     """One number (or array) of the graph; `inputs` are ids, once per use."""
 
@@ -50,7 +51,7 @@ class Node:
         return None if self.grad is None else size_of(self.grad)
 
 
-@dataclass
+@dataclass(slots=True)
 class Edge:
     """One use of a number by an operation, and what the chain rule does along it.
 
@@ -72,7 +73,7 @@ class Edge:
     size: int = 1                       # how many uses it stands for
 
 
-@dataclass
+@dataclass(slots=True)
 class Scene:
     """Nodes in topological order, edges in the order of their targets; `values` are the graph's own nodes."""
 
@@ -116,13 +117,12 @@ def scene(root: Any, max_nodes: int = 1000, numbers: str | Callable[[float], str
     found = {id(value): f"n{i}" for i, value in enumerate(values) if isinstance(value, Value)}
     nodes: list[Node] = []
     edges: list[Edge] = []
-    plain = 0                                           # plain numbers so far: they stand right before their use
     for i, value in enumerate(values):
         operands = value.operands() if isinstance(value, Value) else ()
         if not operands:
             nodes.append(_node(value, f"n{i}", (), show))
             continue
-        plain = sum(not isinstance(x, Value) for x in operands)
+        plain = sum(not isinstance(x, Value) for x in operands)     # plain numbers stand right before their use
         inputs = []
         for x in operands:
             inputs.append(found[id(x)] if isinstance(x, Value) else f"n{i - plain}")
@@ -131,7 +131,7 @@ def scene(root: Any, max_nodes: int = 1000, numbers: str | Callable[[float], str
         nodes.append(node)
         into = [Edge(f"e{i}-{j}", source, node.id, j) for j, source in enumerate(inputs)]
         edges += into
-        if derivatives:
+        if derivatives or node.operation in SATURATING:
             _derive(value, node, into, [nodes[int(source[1:])] for source in inputs], show, formulas)
     return Scene(nodes, edges, values, found)
 
@@ -204,7 +204,7 @@ def _contributions(value: Any, g: Any, inputs: list[Any]) -> list[tuple[int, Any
 def _marks(node: Node, into: list[Edge]) -> tuple[str, ...]:
     """Words for what a teacher would point at."""
     local = into[0].local
-    if local is None or node.operation not in ("relu", "tanh", "sigmoid"):
+    if local is None or node.operation not in SATURATING:
         return ()
     dead = node.operation == "relu"
     stopped = local == 0 if dead else abs(local) < SATURATED
