@@ -7,7 +7,7 @@ hidden: the loss is one expression, and its graph has a node for each thing that
 import random
 
 import course
-from course import quick, table
+from course import quick, show, table
 
 from micrograd import data
 from micrograd.drawing.training import decision_boundary
@@ -50,7 +50,7 @@ print(f"\nthe graph of one step: {len(operations):,} operations over {len(leaves
 
 # The model is called with whole columns here: the graph of Values runs over the batch at once (lesson 12).
 decision_boundary(model, X, y, course.out / "11_moons.svg", points=60)
-print("\npicture: 11_moons.svg")
+show("11_moons.svg")
 
 print(f"""
 Notice

@@ -28,18 +28,22 @@ if Path(sys.argv[0]).resolve().parent == HERE and sys.argv[0][-3:] == ".py" and 
     out, quick = _options.o, _options.quick
 
 
-def save(name: str, picture: Any) -> str:
+def save(name: str, picture: Any) -> None:
     """Write a picture (SVG text, a drawing, or anything with `.svg()`) and say where; a notebook shows it as well."""
     text = (picture if isinstance(picture, str) else picture.svg() if hasattr(picture, "svg")
             else picture.pipe(encoding="utf-8"))
     out.mkdir(parents=True, exist_ok=True)
     (out / name).write_text(text, encoding="utf-8", newline="\n")
+    show(name)
+
+
+def show(name: str) -> None:
+    """Say where a picture is; in a notebook, show it."""
     if "ipykernel" in sys.modules:
         from IPython.display import SVG, display
-        display(SVG(text))
+        display(SVG((out / name).read_text(encoding="utf-8")))
     else:
         print(f"\npicture: {name}")
-    return text
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -1,6 +1,7 @@
 """Every lesson runs as it stands, and the numbers that it shows are right."""
 
 import functools
+import json
 import math
 import re
 import runpy
@@ -132,6 +133,19 @@ def test_check_refuses_a_wrong_answer(number):
     import check
     for wrong in (lambda *given, **named: None, lambda *given, **named: 0.123):
         assert check.verdict(SimpleNamespace(**{f"exercise_{number:02}": wrong}), number) not in ("", "not done yet")
+
+
+@pytest.mark.parametrize("number", LESSONS)
+def test_notebook_is_the_lesson_run(number):
+    """Each line of code of the script is in the notebook, in order; nothing failed; a picture is kept."""
+    notebook = json.loads((DEMOS / "notebooks" / f"{LESSONS[number].stem}.ipynb").read_text(encoding="utf-8"))
+    lines = iter([line for cell in notebook["cells"] for line in "".join(cell["source"]).splitlines()])
+    body = LESSONS[number].read_text(encoding="utf-8").split('"""', 2)[2]
+    wanted = [line for line in body.splitlines() if line.strip() and not line.startswith("#")]
+    assert [line for line in wanted if line not in lines] == []
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    assert not any(output["output_type"] == "error" for output in outputs)
+    assert any("image/svg+xml" in output.get("data", {}) for output in outputs)
 
 
 def test_plan_has_a_row_for_each_lesson():
