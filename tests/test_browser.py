@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from micrograd.drawing.animation import animate
-from micrograd.drawing.stepper import stepper
+from micrograd import Value, animate, stepper
 from tests.browser import Browser, found
 from tests.test_animation import HOSTILE, neuron
 from tests.test_stepper import training
@@ -254,7 +253,6 @@ def test_fits_a_telephone(browser, page):
 
 @pytest.mark.parametrize("label", [x for x in HOSTILE if "script" in x or "onload" in x or "{{" in x])
 def test_hostile_labels_do_nothing(browser, label, tmp_path):
-    from micrograd import Value
     x = Value(2.0, label=label)
     y = x * x
     y.label = label

@@ -13,8 +13,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from micrograd import Value
-from micrograd.drawing.stepper import stepper
+from micrograd import Value, stepper
 from micrograd.drawing.story import story
 from tests.test_animation import HOSTILE, neuron
 
@@ -167,7 +166,7 @@ def test_infinity_and_nan_are_no_number_of_json():
 
 
 def test_same_graph_same_bytes_in_another_process(tmp_path):
-    program = ("import sys; from tests.test_animation import neuron; from micrograd.drawing.stepper import stepper; "
+    program = ("import sys; from tests.test_animation import neuron; from micrograd import stepper; "
                "sys.stdout.buffer.write(stepper(neuron()).encode())")
     other = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True,
                            env=os.environ | {"PYTHONHASHSEED": "7"}).stdout
