@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_HOME, *_MODULES})
 
 
 def _on_batch(op: ops.Operation | None, inputs: tuple) -> Any:

@@ -488,6 +488,7 @@ def sum_to(g: Any, shape: tuple) -> Any:
 
 
 def data_of(x: Any) -> Any:
+    """The array in a node; anything else is what it is."""
     return x.data if isinstance(x, Value) else x
 
 

@@ -1,0 +1,1 @@
+"""What the front page claims about speed, measured: `python -m benchmarks`."""
