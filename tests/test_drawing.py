@@ -357,7 +357,7 @@ def test_the_gradients_own_graph_stands_beside_the_forward_graph():
 
 def test_operations_may_stand_inside_the_card_of_their_result():
     text = to_dot(neuron(), operations="inside")
-    assert lines(text, "op") == [] and "o = tanh" in text and text.count("->") == 9
+    assert lines(text, "op") == [] and "tanh | o | data" in text and text.count("->") == 9
 
 
 # ---------------------------------------------------------------------------------------- modules

@@ -49,17 +49,16 @@ def sign_of(node: Node, options: Any) -> str:
 
 def rows_of(node: Node, options: Any) -> list[str]:
     """What a node says, line by line: its label, data, grad."""
-    name = [node.label] * bool(node.label)
-    if options.operations == "inside" and node.symbol:
-        name = [f"{node.name} = {sign_of(node, options)}"]
-    elif not name and options.formulas and node.kind != "constant":
-        name = [node.id]
+    name = node.label or node.id * (options.formulas and node.kind != "constant")
     if node.size > 1 and node.kind != "module":
-        name = [" ".join([*name, f"× {node.size}"])]
+        name = f"{name} × {node.size}".strip()
+    names = [name] * bool(name)
+    if options.operations == "inside" and node.symbol:
+        names.insert(0, sign_of(node, options))
     words = ("data ", "grad ") if node.kind in ("variable", "inner") else ("", "")
     numbers = [word + text.replace("  ", "\n") for word, text in zip(words, (node.data_text, node.grad_text), strict=True)
                if text]
-    return [*name, *numbers, *(mark for mark in node.marks if not mark.endswith(MARKS))]
+    return [*names, *numbers, *(mark for mark in node.marks if not mark.endswith(MARKS))]
 
 
 def record(node: Node, options: Any) -> str:
@@ -103,7 +102,7 @@ def dot_lines(scene: Scene, lit: set[str], caption: str, options: Any) -> Iterat
         yield from ["}"] * (len(depth) - shared)
         for i in range(shared, len(node.group)):
             number = order[node.group[:i + 1]]
-            yield (f'subgraph cluster{number} {{ graph [id="{start}c{number}" class="module" style="filled,rounded" '
+            yield (f'subgraph cluster{number} {{ graph [id="{start}c{number}" class="group" style="filled,rounded" '
                    f"label={quoted(visible(node.group[i]))} {colours['cluster']}]")
         depth = node.group
         role = roles[node.id]
@@ -118,7 +117,7 @@ def dot_lines(scene: Scene, lit: set[str], caption: str, options: Any) -> Iterat
     yield from ["}"] * len(depth)
     if options.color == "gradient" and any(role[0] == "g" for role in roles.values()):
         stripes = ":".join(theme[f"g{level}"][0] for level in range(LEVELS))
-        yield (f'subgraph clusterlegend {{ graph [class="module" style="filled,rounded" {colours["cluster"]} labeljust=c '
+        yield (f'subgraph clusterlegend {{ graph [class="group" style="filled,rounded" {colours["cluster"]} labeljust=c '
                f'label="|grad| {scale.low:.2g} … {scale.high:.2g}, log"] legend [class="legend" shape=box style=striped '
                f'label="" width=1.9 fillcolor="{stripes}" color="#808080"] }}')
     yield from _edges(scene, options, lit, theme)

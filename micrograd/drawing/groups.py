@@ -145,4 +145,4 @@ def _range(data: list[Any], show: Callable[[Any], str]) -> str:
     """From the least to the greatest, of numbers."""
     if not data or any(getattr(x, "ndim", 0) for x in data):
         return ""
-    return f"{show(min(data))} … {show(max(data))}"
+    return " … ".join(dict.fromkeys((show(min(data)), show(max(data)))))

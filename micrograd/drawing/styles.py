@@ -65,6 +65,8 @@ def stylesheet(theme: str) -> str:
                              f"{at} text{{fill:{text}}}")
                 if kind == "edge":
                     rules.append(f"{at} polygon{{fill:{line}}}")
+    rules += [f".mg-auto .legend polygon:nth-of-type({level + 1}){{fill:{THEMES['dark'][f'g{level}'][0]}}}"
+              for level in range(LEVELS)]
     return f"<style>@media(prefers-color-scheme:dark){{{''.join(rules)}}}</style>"
 
 
