@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from micrograd import ops
@@ -37,23 +38,21 @@ class NumPy(Style):
         return super().write(op, *inputs)
 
 
-def numpy_source(trace: Trace) -> tuple[str, int, int]:
-    """The source of a function that is given buffers, and how many it wants for numbers and for conditions."""
-    buffers, style = Buffers(trace), NumPy("")
+def buffered_source(trace: Trace, buffers: Buffers, functions: Iterable[str]) -> str:
+    """The source of a function of the leaves and inputs; functions and buffers are found where it is defined."""
     lines = [line for x in trace.inputs for line in buffers.sum_of(x)]
     for i, step in enumerate(trace.steps):
-        if step.when == EACH or step.parts[0] is TOTAL:
+        if buffers.writes(step):
             lines += buffers.lines(i, step)
-        elif line := statement(trace, style, step):
+        elif line := statement(trace, NumPy(""), step):
             lines.append(line)
-    head = [f"({listed(names, 8)},) = {given}" for names, given in
-            ((buffers.made[False], "buffers"), (buffers.made[True], "masks")) if names]
-    copied = ".copy()" if trace.value.when == EACH else ""
-    given = ["n", "ones", "buffers", "masks", *(x.text for x in (*trace.given, *trace.inputs))]
+    words = set(re.findall(r"\w+", " ".join(lines)))
+    made = [name for names in buffers.made.values() for name in names]
+    local = [f"{name}={name}" for name in (*functions, *made) if name in words]     # found faster than a global
+    parameters = listed([*(x.name for x in (*trace.given, *trace.inputs)), *local])
     gradients = listed([g.text for g in trace.gradients], 12)
-    source = (f"def program({listed(given)}):\n{layout([(line, '') for line in head + lines], 4)}"
-              f"    return {trace.value.text}{copied}, ({gradients}{',' * (len(trace.gradients) == 1)})\n")
-    return source, len(buffers.made[False]), len(buffers.made[True])
+    return (f"def program({parameters}):\n{layout([(line, '') for line in lines], 4)}"
+            f"    return {trace.value.text}, ({gradients}{',' * (len(trace.gradients) == 1)})\n")
 
 
 class Buffers:
@@ -77,6 +76,10 @@ class Buffers:
     def kind(self, step: Step) -> Any:
         """What buffer a step needs: for conditions (True) or for numbers."""
         return step.parts[0] in BOOLEAN
+
+    def writes(self, step: Step) -> bool:
+        """Whether the step is written here: one for the batch, or a sum over it."""
+        return step.when == EACH or step.parts[0] is TOTAL
 
     def take(self, kind: Any) -> str:
         """A free buffer, or a new one."""
@@ -142,7 +145,7 @@ _CALLS: dict[Operation, tuple[str, str]] = {
 
 def text(trace: Trace) -> str:
     """The source, with buffers or, in plain form, without."""
-    return numpy_source(trace)[0] if trace.optimize else python_source(trace, NumPy)
+    return buffered_source(trace, Buffers(trace), [*functions(), "ones"]) if trace.optimize else python_source(trace, NumPy)
 
 
 def functions() -> dict[str, Any]:
@@ -165,21 +168,24 @@ def numpy_run(tape: Tape, batched: Sequence[bool], optimize: bool) -> Callable:
     """What runs the program: given the data of the leaves, the inputs and the number of samples."""
     import numpy as np
     trace = Trace(tape, NumPy, batched, optimize)
-    source, numbers, masks = numpy_source(trace) if trace.optimize else (python_source(trace, NumPy), 0, 0)
-    batch = any(x.when == EACH for x in trace.inputs)
-    namespace = functions()
-    exec(source, namespace)
-    program, lock = namespace["program"], threading.Lock()
-    room: dict[int | None, tuple] = {}
+    buffers = Buffers(trace)
+    source = buffered_source(trace, buffers, [*functions(), "ones"]) if optimize else python_source(trace, NumPy)
+    code, lock = compile(source, "<program>", "exec"), threading.Lock()
+    programs: dict[int, Callable] = {}
+    first = not optimize and any(batched)               # the plain form is given the number of samples
 
     def run(data: list, inputs: Sequence, samples: int | None) -> tuple:
         n = 1 if samples is None else samples
         given = [np.asarray(x, dtype=np.float64) if hasattr(x, "__len__") else np.float64(x) for x in (*data, *inputs)]
         with lock, np.errstate(all="ignore"):           # threads share the buffers
-            if n not in room:
-                room.clear()
-                room[n] = (np.ones(n), np.empty((numbers, n)), np.empty((masks, n), bool))
-            value, gradients = program(*([float(n), *room[n]] if trace.optimize else [float(n)] * batch), *given)
-        return value, [float(g) for g in gradients]
+            if n not in programs:
+                namespace = functions() | {"n": float(n), "ones": np.ones(n)}
+                for kind, names in buffers.made.items():
+                    namespace.update({name: np.empty(n, bool if kind else float) for name in names})
+                exec(code, namespace)
+                programs.clear()                        # for one size only, since buffers may be large
+                programs[n] = namespace["program"]
+            value, gradients = programs[n](*([float(n)] * first), *given)
+            return np.array(value)[()], [float(g) for g in gradients]
 
     return run

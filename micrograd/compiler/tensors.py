@@ -7,13 +7,11 @@ care: a Tensor answers them at once, but a program has to ask again each time, s
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from micrograd import ops
-from micrograd.compiler.arrays import Buffers, NumPy, functions
-from micrograd.compiler.targets import layout, listed, statement
+from micrograd.compiler.arrays import Buffers, NumPy, buffered_source, functions
 from micrograd.compiler.trace import AND, BOOLEAN, CONDITIONS, EACH, GIVEN, ONCE, Step, Tape, Trace
 from micrograd.engine import Flow, Value, set_thread, topological_order
 from micrograd.ops import TABLE, Operation
@@ -212,6 +210,9 @@ class ArrayBuffers(Buffers):
         likes = [self.trace.like.get(y) for y in x.parts[1:]]
         return x.parts[0] is ops.mul and x.uses <= 1 + (x.when == EACH) and likes[0] == likes[1] == self.trace.like[x]
 
+    def writes(self, step: Step) -> bool:
+        return step.when == EACH or step in self.trace.parameters
+
     def kind(self, step: Step) -> Any:
         return self.trace.like.get(step)
 
@@ -261,20 +262,11 @@ def tensor_source(tape: Tape) -> tuple[str, dict[str, Any]]:
     import numpy as np
     trace, namespace = TensorTrace(tape), functions()
     namespace.update(total=np.add.reduce, vdot=np.vdot, matmul=np.matmul, **trace.constants)
-    buffers, style, lines = ArrayBuffers(trace, namespace), NumPy(""), []
-    for i, step in enumerate(trace.steps):
-        if step.when == EACH or step in trace.parameters:
-            lines += buffers.lines(i, step)
-        elif line := statement(trace, style, step):
-            lines.append(line)
+    buffers = ArrayBuffers(trace, namespace)
+    text = buffered_source(trace, buffers, namespace)
     for kind, names in buffers.made.items():
         namespace.update({name: np.empty(*kind) for name in names})
-    words = set(re.findall(r"\w+", " ".join(lines)))
-    local = [f"{name}={name}" for name in namespace if name in words]       # a parameter is found faster than a global
-    parameters = listed([*(x.name for x in (*trace.given, *trace.inputs)), *local])
-    gradients = listed([g.text for g in trace.gradients], 12)
-    return (f"def program({parameters}):\n{layout([(line, '') for line in lines], 4)}"
-            f"    return {trace.value.text}, ({gradients}{',' * (len(trace.gradients) == 1)})\n"), namespace
+    return text, namespace
 
 
 def tensor_text(tape: Tape, batched: Sequence[bool], optimize: bool) -> str:
