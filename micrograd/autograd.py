@@ -221,7 +221,10 @@ def vjp(fn: Callable, inputs: Any, v: Any = None, create_graph: bool = False) ->
 
 def _node(y: Any, xs: list[Value]) -> Value:
     """An output as a node that depends on xs, if only by zero times."""
-    return y if isinstance(y, Value) and y.requires_grad else xs[0] * 0.0 + y
+    if isinstance(y, Value) and y.requires_grad:
+        return y
+    zero = xs[0] * 0.0
+    return (zero.sum() if zero.rank else zero) + y
 
 
 def _evaluate(fn: Callable, inputs: Any) -> tuple[list[Value], Any, Any]:

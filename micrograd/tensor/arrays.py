@@ -367,7 +367,7 @@ def cat(tensors: Sequence, dim: int = 0, *, axis: int | None = None) -> Any:
         y = np.concatenate(arrays, dim)
     except ValueError:
         raise ValueError(f"cat along axis {dim} needs equal shapes but for that axis, got "
-                         f"{', '.join(str(a.shape) for a in arrays)}") from None
+                         f"{', '.join(str(a.shape) for a in arrays)}; numbers without axes are joined by stack") from None
     dim %= y.ndim
     ends = np.cumsum([a.shape[dim] for a in arrays]).tolist()
     parts = [(slice(None),) * dim + (slice(end - a.shape[dim], end),) for a, end in zip(arrays, ends)]
@@ -395,6 +395,9 @@ class _Joined(Call):
 def stack(tensors: Sequence, dim: int = 0, *, axis: int | None = None) -> Any:
     """Tensors of one shape, joined along a new axis."""
     dim = dim if axis is None else axis
+    forms = [np.shape(data_of(x)) for x in tensors]
+    if len(set(forms)) > 1:
+        raise ValueError(f"stack needs tensors of one shape, got {', '.join(map(str, forms))}")
     return cat([unsqueeze(x if isinstance(x, Tensor) else np.asarray(data_of(x)) if not isinstance(x, Value)
                           else lift(x, np.zeros(())), dim) for x in tensors], dim)
 
@@ -403,6 +406,8 @@ def split(x: Any, split_size: Any, dim: int = 0) -> tuple:
     """x in pieces along an axis: of one size (the last may be smaller), or of the sizes in a list."""
     axes_of(x, dim, None)
     n = x.shape[dim]
+    if split_size.__class__ is int and split_size < 1:
+        raise ValueError(f"split needs pieces of at least one entry, got {split_size}")
     sizes = split_size if isinstance(split_size, (list, tuple)) else [
         builtins.min(split_size, n - k) for k in range(0, n, split_size)]
     if builtins.sum(sizes) != n or any(k < 0 for k in sizes):

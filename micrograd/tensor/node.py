@@ -344,7 +344,7 @@ def operand(x: Any, op: Operation) -> Any:
         return x
     if getattr(x, "ndim", 0) or isinstance(x, list):
         return Tensor(x, requires_grad=False)
-    return ops.number(x, op.name)
+    return x if x.__class__ is int else ops.number(x, op.name)
 
 
 def connect(op: Operation, y: ndarray, nodes: list, flow_for: Callable[[list], Flow]) -> Any:
@@ -352,6 +352,7 @@ def connect(op: Operation, y: ndarray, nodes: list, flow_for: Callable[[list], F
     reached = [i for i, x in enumerate(nodes) if isinstance(x, Value) and x.flow is not constant and op.rules[i]]
     if not reached or not thread.recording:
         return record(y, constant, None)
+    nodes = [float(x) if x.__class__ is int else x for x in nodes]
     left, right = nodes if len(nodes) == 2 else (nodes[0] if len(nodes) == 1 else tuple(nodes), None)
     node = record(y, flow_for(reached), left, right)
     if thread.observer is not None:
