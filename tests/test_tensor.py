@@ -452,6 +452,37 @@ def test_integer_and_boolean_tensors_are_constants_targets_and_indices():
     assert (i / 2).data.tolist() == [0.5, 0.0] and i.max().item() == 1
 
 
+INTEGERS = {
+    "softmax": lambda x: x.softmax(1), "log_softmax": lambda x: x.log_softmax(1), "logsumexp": lambda x: x.logsumexp(1),
+    "mean": lambda x: x.mean(0), "std": lambda x: x.std(1), "norm": lambda x: x.norm(), "cumsum": lambda x: x.cumsum(1),
+    "cross_entropy": lambda x: tensor.cross_entropy(x, [0, 1]), "layer_norm": tensor.layer_norm,
+    "erf": lambda x: x.erf(),
+    "exp": lambda x: x.exp(), "sigmoid": lambda x: x.sigmoid(), "softplus": lambda x: x.softplus(),
+    "gelu": lambda x: x.gelu(),
+    "matmul": lambda x: x @ x.T, "prod": lambda x: x.prod(1), "max": lambda x: x.max(0),
+    "power": lambda x: 2 ** x + x ** 2,
+    "divide": lambda x: x / 2 + 1 / (x + 1), "clamp": lambda x: x.clamp(0, 1), "elu": lambda x: x.elu(),
+    "tanh": lambda x: x.tanh(),
+    "where": lambda x: micrograd.where(x > 1, x, 0), "einsum": lambda x: tensor.einsum("ij,kj->ik", x, x),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integer_constants_are_numbers_like_others(name):
+    integers = np.array([[1, 2, 4], [3, 0, 1]])
+    found = INTEGERS[name](Tensor(integers, requires_grad=False))
+    wanted = INTEGERS[name](Tensor(integers.astype(float), requires_grad=False))
+    np.testing.assert_allclose(found.data, wanted.data, rtol=1e-14)
+
+
+def test_integers_stay_integers_among_themselves_and_go_on_being_indices():
+    x, i = Tensor([1.0, 2.0, 3.0]), Tensor([0, 1], requires_grad=False)
+    for y in (i + 1, 1 + i, i * 2, 2 - i, -i, i ** 2, i + i, i.sum(), i.max(), i.cumsum(0), i[0], abs(i), i.prod()):
+        assert y.dtype == np.int64 and not y.requires_grad
+    assert x[i + 1].data.tolist() == [2.0, 3.0] and (i + 0.5).dtype == (i / 1).dtype == (i * x[:2]).dtype == np.float64
+    assert (Tensor(np.ones(2, np.float32)) * (i + 1)).dtype == (np.ones(2, np.float32) * np.array([1, 2])).dtype
+
+
 def test_float32_gradients_given_from_outside_are_taken_in_the_results_dtype():
     x = Tensor(np.ones(2, np.float32))
     (x * 3).backward(np.array([1.0, 2.0]))
@@ -1066,6 +1097,25 @@ def test_functions_of_arrays_take_arrays_and_give_arrays():
     assert jacobian(lambda x: x * x, x).tolist() == [[2.0, 0, 0], [0, 4.0, 0], [0, 0, 6.0]]
     assert micrograd.hessian(cube, x).tolist() == [[6.0, 0, 0], [0, 12.0, 0], [0, 0, 18.0]]
     assert hvp(cube, x, v)[1].tolist() == [6.0, 0.0, -18.0]
+
+
+def test_constant_functions_of_arrays_have_derivative_zero():
+    x = np.ones(2)
+    for constant in (3.0, np.ones(3), Tensor([1.0, 2.0, 3.0], requires_grad=False)):
+        value, tangent = jvp(lambda x: constant, (x,), (x,))
+        assert np.array_equal(getattr(value, "data", value),
+            getattr(constant, "data", constant)) and not np.any(tangent)
+    assert vjp(lambda x: 3.0, x)[1].tolist() == [0.0, 0.0] and jacobian(lambda x: 3.0, x).tolist() == [0.0, 0.0]
+    assert jacobian(lambda x: Tensor(np.ones(3), requires_grad=False), x).tolist() == [[0.0, 0.0]] * 3
+
+
+def test_a_subclass_is_a_tensor():
+    class Parameter(Tensor):
+        pass
+
+    p, x = Parameter([1.0, 2.0]), Tensor([3.0, 4.0])
+    (p * p + p @ x + (x + p).sum() + tensor.cat([p, x])[:2] * Value(2.0)).sum().backward()
+    assert p.grad.tolist() == [12.0, 16.0] and type(copy.deepcopy(p)) is Parameter and x.grad.tolist() == [4.0, 6.0]
 
 
 def test_jacobians_have_the_axes_of_the_output_then_of_the_input():

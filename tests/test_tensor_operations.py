@@ -385,7 +385,8 @@ INDICES = {
     "rows, some twice": rows, "list": [0, 0, 2], "pairs, some twice": (rows, columns),
     "matrix of rows": np.array([[0, 1], [1, 1]]),
     "rows and slice": (rows, slice(1, 3)), "slice and columns": (slice(None), columns), "int and columns": (1, columns),
-    "negative rows": np.array([-1, -1, 0]), "rows and None": (rows, None), "empty rows": np.array([], int),
+    "empty list": [], "nothing": (), "numpy int": np.int64(1), "negative rows": np.array([-1, -1, 0]),
+    "rows and None": (rows, None), "empty rows": np.array([], int),
 }
 
 
@@ -494,8 +495,10 @@ def test_finite_differences(name):
 
 def test_the_list_of_operations_is_complete():
     """A line added to the table of array operations fails here until a test above names it."""
-    tested = {"sum", "broadcast_to", "reshape", "permute", "swapaxes", "index", "scatter", "gather", "scatter_add", "matmul",
-              "cumsum", "tril", "triu", "max", "min", "logsumexp", "softmax", "log_softmax", "cross_entropy", "layer_norm",
+    tested = {"sum", "broadcast_to", "reshape", "permute", "swapaxes", "index", "scatter", "gather", "scatter_add",
+        "matmul",
+              "cumsum", "tril", "triu", "max", "min", "logsumexp", "softmax", "log_softmax", "cross_entropy",
+              "layer_norm",
               "astype"}
     assert set(tensor.ARRAY) == tested
 
