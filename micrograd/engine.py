@@ -124,6 +124,16 @@ class First(Flow):
         a.grad = a.grad + self.to_a(node.grad, a.data, node._right, node.data)
 
 
+class Second(Flow):
+    """a, b -> y, where a is a plain number."""
+
+    __slots__ = ()
+
+    def pull(self, node: Value) -> None:
+        b = node._right
+        b.grad = b.grad + self.to_b(node.grad, node._left, b.data, node.data)
+
+
 class Leaf(Flow):
     """The end of the way: a variable keeps what arrives, a constant is never reached."""
 
@@ -176,7 +186,7 @@ def prepare(op: Operation) -> Operation:
     if op.both is None and len(op.rules) == 1:
         op.both = One(op, 0)
     elif op.both is None and len(op.rules) == 2:
-        op.both, op.first, op.second = {add: Sum, mul: Product}.get(op, Both)(op, 0, 1), First(op, 0), Flow(op, 1)
+        op.both, op.first, op.second = {add: Sum, mul: Product}.get(op, Both)(op, 0, 1), First(op, 0), Second(op, 1)
     return op
 
 
@@ -431,7 +441,7 @@ class Value(Operand):
         if any(x.__class__ is float for x in operands):         # from now on kept, so that each look gives the same
             operands = tuple(Value(x, requires_grad=False) if x.__class__ is float else x for x in operands)
             self._left, self._right = operands if len(operands) == 2 else (operands, None)
-            self.flow = Flow(self.flow.op, *self.flow.reached) if isinstance(self.flow, First) else self.flow
+            self.flow = Flow(self.flow.op, *self.flow.reached) if isinstance(self.flow, (First, Second)) else self.flow
         return operands
 
     def operands(self) -> tuple:
