@@ -15,7 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from micrograd import Value, grad, no_grad
+from micrograd import Value, grad, nn, no_grad
 from micrograd.drawing import draw, draw_dot, to_mermaid
 from micrograd.drawing.dot import visible
 from micrograd.drawing.picture import Options, to_dot
@@ -369,6 +369,16 @@ def test_clusters_follow_the_modules():
     assert text.count("{ graph") == text.count("\t}\n")
     outside = text.partition("subgraph")[0]
     assert "loss |" in outside and "x1 |" in outside and "w0 |" not in outside
+
+
+def test_layers_of_tensors_are_clusters_too_and_data_stays_outside():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    loss = (model(Tensor(np.ones((5, 3)), label="X", requires_grad=False)) ** 2).mean()
+    text = to_dot(loss, model=model)
+    assert re.findall(r'class="group".*?label="(.*?)"', text) == ["Sequential", "Linear 0", "Linear 2"]
+    outside = text.partition("subgraph")[0]
+    assert "X |" in outside and "weight" not in outside
+    assert outside.count('class="op') >= 2                      # the mean of squares
 
 
 def test_depth_draws_modules_as_boxes():

@@ -151,14 +151,15 @@ def _edges(scene: Scene, options: Any, lit: set[str], theme: Any) -> Iterator[st
 def edge_text(edge: Edge, options: Any) -> str:
     """What stands on an arrow: the local derivative, or the chain rule spelled out."""
     count = f"× {edge.size}" if edge.size > 1 else ""
-    if options.edges is None and not options.path:
+    if count or options.edges is None and not options.path:
         return count
-    if options.edges in (None, "local") or not edge.product_text:
-        return count or edge.formula or edge.local_text
+    text = edge.formula or edge.local_text
     if options.edges == "upstream":
-        return count or edge.upstream_text
-    chain = f"{edge.local_text} · {edge.upstream_text} = " if edge.local_text else ""
-    return count or f"{edge.formula}\n" * bool(edge.formula) + chain + edge.product_text
+        text = edge.upstream_text
+    elif options.edges == "product" and edge.product_text:
+        chain = f"{edge.local_text} · {edge.upstream_text} = " if edge.local_text else ""
+        text = f"{edge.formula}\n" * bool(edge.formula) + chain + edge.product_text
+    return text.replace("  ", "\n")
 
 
 _LIT = " penwidth=2"

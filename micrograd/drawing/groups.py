@@ -25,8 +25,8 @@ def parameters(part: Any, path: Path, name: str = "") -> Iterator[tuple[Value, P
         yield part, path, name
     elif isinstance(part, (list, tuple, dict)):
         for key, item in part.items() if isinstance(part, dict) else enumerate(part):
-            inside = isinstance(item, Value)
-            yield from parameters(item, path, f"{name}{key}" if inside else f"{name.removesuffix('s')} {key}")
+            kind = type(item).__name__ if name.startswith("_") else name.removesuffix("s")
+            yield from parameters(item, path, f"{name}{key}" if isinstance(item, Value) else f"{kind} {key}")
     elif hasattr(part, "parameters") and hasattr(part, "__dict__"):
         for key, item in vars(part).items():
             yield from parameters(item, (*path, name) if name else path, key)
@@ -35,12 +35,14 @@ def parameters(part: Any, path: Path, name: str = "") -> Iterator[tuple[Value, P
 def assign(scene: Scene, model: Any) -> None:
     """Tell every node its modules: those of its own parameters, or of the one module that all its inputs come from."""
     known = {id(p): (path, name) for p, path, name in parameters(model, (), type(model).__name__)}
-    own: dict[str, bool] = {}                           # whether a node is made of parameters alone
+    own: dict[str, bool] = {}                           # whether a node is made of parameters and plain numbers alone
     by_id = {node.id: node for node in scene.nodes}
     for node, value in zip(scene.nodes, scene.values, strict=True):
+        if not isinstance(value, Value):
+            continue                                    # a plain number goes with what uses it
         inputs = [by_id[i] for i in node.inputs]
-        mine = [i.group for i in inputs if own[i.id]]
-        own[node.id] = bool(mine) and all(own[i.id] or i.kind == "constant" for i in inputs)
+        mine = [i.group for i in inputs if own.get(i.id)]
+        own[node.id] = bool(mine) and all(own.get(i.id, True) for i in inputs)
         if id(value) in known:
             node.group, name = known[id(value)]
             node.label, node.parameter, own[node.id] = node.label or name, True, True
@@ -48,9 +50,9 @@ def assign(scene: Scene, model: Any) -> None:
             node.group = tuple(commonprefix(mine))
         elif len({i.group for i in inputs}) == 1:
             node.group = inputs[0].group
-        for constant in inputs:
-            if constant.kind == "constant":
-                constant.group = node.group
+        for plain in inputs:
+            if plain.id not in own:
+                plain.group = node.group
 
 
 def merged(scene: Scene, keys: list[Hashable], summary: Callable[[Hashable, list[Node]], Node]) -> Scene:
