@@ -725,6 +725,13 @@ def test_gradcheck_passes_what_is_right_and_catches_what_is_wrong(kind):
         gradcheck(lambda x: x.exp(), kind(1.0, requires_grad=False))
 
 
+def test_gradcheck_takes_functions_that_differentiate_themselves(kind):
+    def slope(x):
+        return grad(x.tanh() * x, x, kind.ones, create_graph=True)[0]
+
+    assert gradcheck(slope, kind(0.3)) and gradgradcheck(slope, kind(0.3))
+
+
 def test_gradcheck_at_a_kink_warns_and_fails(kind):
     with pytest.warns(UserWarning, match="kink"), pytest.raises(GradcheckError):
         gradcheck(lambda x: x.relu(), kind(0.0))

@@ -670,6 +670,28 @@ def test_the_weight_update_four_ways():
     assert w.data is array and w.data[0] == 0.7
 
 
+def test_in_place_updates_keep_dtype_and_shape():
+    w = Tensor(np.ones(2, np.float32))
+    with no_grad():
+        w -= np.array([0.5, 0.25])
+        w *= np.float64(2)
+        w += Tensor([1.0, 1.0])
+        assert_same(w.data, [2.0, 2.5], np.float32)
+        for wrong in (np.ones((2, 1)), np.ones(3), np.ones((2, 2))):
+            with pytest.raises(ValueError):
+                w *= wrong
+    assert_same(w.data, [2.0, 2.5], np.float32)
+
+
+def test_what_a_broadcast_repeats_cannot_be_written_to():
+    for x, shape in ((Tensor([1.0, 2.0]), (2, 2)), (Tensor([[1.0], [2.0]]), (2, 3)), (Tensor(1.0), (2,))):
+        y = x.broadcast_to(shape)
+        before = x.data.copy()
+        with pytest.raises(ValueError, match="read-only"):
+            y.data[0] = 5.0
+        assert np.array_equal(x.data, before)
+
+
 # ------------------------------------------------------------------------------------ Values and Tensors
 def test_a_value_with_a_tensor_gives_a_tensor_and_gets_the_sum():
     for compute, g, own in ((lambda v, x: v * x, 3.0, [2, 2]), (lambda v, x: x + v, 2.0, [1, 1]),
