@@ -51,5 +51,5 @@ save("04_neuron.svg", page(curve, plane))
 print("""
 Notice
 - The neuron was told what to say, never how: the weights came from gradients alone.
-- Its border is a straight line. Exclusive or cannot be cut by one line; that takes a layer (lesson 11).
+- Its border is a straight line. Exclusive or cannot be cut by one line; that takes a layer (lesson 6).
 - The loss never gets to 0: tanh reaches 1 only at infinity.""")

@@ -61,6 +61,6 @@ save("06_zero_grad.svg", page(weight, network))
 print(f"""
 Notice
 - Without clearing, the step is the sum of all gradients so far: a ball that rolls without friction. It never rests;
-  after {len(without)} steps the weight still swings between {min(without[20:]):.1f} and {max(without[20:]):.1f}.
+  after {len(without)} steps the weight still swings between {min(without[20:]):.2f} and {max(without[20:]):.2f}.
 - The first step is right in both runs, and early losses look fine. That is what makes the mistake so common.
 - Momentum (lesson 17) is the same sum with friction: the past fades instead of staying for ever.""")

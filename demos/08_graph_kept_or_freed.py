@@ -60,6 +60,6 @@ save("08_graph_kept_or_freed.svg", draw(y, edges="local", caption="after three c
 print(f"""
 Notice
 - Three calls give x.grad = {x.grad:.0f}, three times {x.grad / 3:.0f}. That is accumulation, not an error (lesson 6).
-- In the picture the card of u does not match a sum of three passes: inner nodes start afresh in each pass, else the
-  second pass would push the first one's gradient down again.
+- In the picture x shows the sum of three passes and u the last pass alone: inner nodes start afresh each time, else
+  the second pass would push the first one's gradient down again.
 - Two losses that share a part of the graph: add them and walk once. That is faster than keeping the graph.""")
