@@ -292,6 +292,9 @@ def test_edges_may_show_local_upstream_or_product():
     assert 'label="0.5"' in to_dot(o, edges="upstream")
     assert 'label="-3.0 · 0.5 = -1.5"' in to_dot(o, edges="product")
     assert "∂n2/∂x1 = w1 = -3.0" in to_dot(o, edges="local", formulas=True)
+    loss = -neuron()
+    loss.backward()
+    assert 'label="-3.0 · (-0.5) = 1.5"' in to_dot(loss, edges="product")
     assert not any("label" in line for line in lines(to_dot(o), "use"))
 
 

@@ -148,6 +148,11 @@ def _edges(scene: Scene, options: Any, lit: set[str], theme: Any) -> Iterator[st
             yield arrow(edge.source, target, f"b{edge.id[1:]}", "backward", "back", edge.product_text, _BACK)
 
 
+def times(factors: list[str]) -> str:
+    """A product as it is written by hand: 2.0 · (-1.0)."""
+    return " · ".join(f"({text})" if i and text.startswith("-") else text for i, text in enumerate(factors))
+
+
 def edge_text(edge: Edge, options: Any) -> str:
     """What stands on an arrow: the local derivative, or the chain rule spelled out."""
     count = f"× {edge.size}" if edge.size > 1 else ""
@@ -157,7 +162,7 @@ def edge_text(edge: Edge, options: Any) -> str:
     if options.edges == "upstream":
         text = edge.upstream_text
     elif options.edges == "product" and edge.product_text:
-        chain = f"{edge.local_text} · {edge.upstream_text} = " if edge.local_text else ""
+        chain = f"{times([edge.local_text, edge.upstream_text])} = " if edge.local_text else ""
         text = f"{edge.formula}\n" * bool(edge.formula) + chain + edge.product_text
     return text.replace("  ", "\n")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from micrograd.drawing.dot import dot_lines
+from micrograd.drawing.dot import dot_lines, times
 from micrograd.drawing.groups import assign, collapse, fold
 from micrograd.drawing.render import INSTALL, render
 from micrograd.drawing.scene import Scene, scene, writer
@@ -113,7 +113,7 @@ def paths(scene: Scene, show: Callable[[Any], str], first: str, last: str, most:
         way = way if len(way) < 9 else [*way[:4], "…", *way[-4:]]
         factors = [edge.local_text for edge in path if edge.local != 1.0] or ["1.0"]
         product = math.prod(edge.local for edge in path)
-        chain = f"{' · '.join(factors[:12])} = " if len(factors) > 1 else ""
+        chain = f"{times(factors[:12])} = " if len(factors) > 1 else ""
         lines.append(f"{' → '.join(way)}:  {chain}{show(product)}")
     if count[last] > len(lines):
         lines.append(f"… and {count[last] - len(lines)} more paths")

@@ -182,7 +182,7 @@ def _derive(value: Any, node: Node, into: list[Edge], sources: list[Node], show:
                 names = [Prose(x.name, known=x.data) if x.label or x.kind != "constant" else x.data for x in sources]
                 letters = formula(value.op, i, *names, y=Prose(node.name, known=node.data))
                 into[i].formula = f"∂{node.name}/∂{sources[i].name} = {letters}"
-                if _plain(local) and not letters.lstrip("-").isdigit():
+                if _plain(local) and any(c.isalpha() for c in letters):
                     into[i].formula += f" = {into[i].local_text}"
     if node.grad is not None:
         for i, product in _contributions(value, node.grad, inputs):
