@@ -632,3 +632,16 @@ def test_a_long_chain_needs_no_recursion():
     assert compile(y)() == y.data and x.grad == expected
     x.zero_grad()
     assert compile(y, target="numpy")() == close(y.data) and x.grad == close(expected)
+
+
+def test_a_gradient_that_is_a_view_keeps_the_array_that_it_looks_into():
+    generator = np.random.default_rng(0)
+    inputs = [micrograd.Tensor(generator.normal(size=form)) for form in ((4, 8), (5, 8), (5, 8))]
+
+    def loss(s, q, k):
+        return ((s @ q.T) * (s @ k.T)).sum()
+
+    wanted = micrograd.grad(loss(*inputs), inputs)
+    micrograd.compile(loss(*inputs), wrt=inputs, target="numpy")()
+    for x, gradient in zip(inputs, wanted):
+        np.testing.assert_allclose(x.grad, gradient, rtol=1e-12, atol=1e-12)

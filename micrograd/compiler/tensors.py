@@ -195,6 +195,8 @@ class ArrayBuffers(Buffers):
         # the sum of a product over all axes is a dot product
         self.squares = {step.parts[1] for step in trace.steps if step in trace.parameters and step.parts[0].name == "sum"
                         and trace.parameters[step][0] is None and self.is_square(step.parts[1])}
+        for x in (trace.value, *trace.gradients):
+            self.last[x] = len(trace.steps)
         for i, step in reversed(list(enumerate(trace.steps))):
             if step in trace.parameters and step.parts[1] in self.squares:
                 for x in step.parts[1].parts[1:]:
@@ -202,8 +204,6 @@ class ArrayBuffers(Buffers):
             if step in trace.parameters and step.parts[0].name != "matmul":     # what may be a view keeps its base alive
                 for x in step.parts[1:]:
                     self.last[x] = max(self.last.get(x, i), self.last.get(step, i))
-        for x in (trace.value, *trace.gradients):
-            self.last[x] = len(trace.steps)
 
     def is_square(self, x: Step) -> bool:
         """Whether x is a product of two arrays of one shape that is needed for its sum only."""
