@@ -11,11 +11,13 @@ import json
 import os
 import select
 import shutil
+import signal
 import tempfile
 import time
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+PATIENCE = 40                           # seconds that an answer may take
 KEYS = {"ArrowRight": 39, "ArrowLeft": 37, "ArrowDown": 40, "ArrowUp": 38, "Home": 36, "End": 35, " ": 32, "Tab": 9,
         "Enter": 13}
 
@@ -59,8 +61,12 @@ class Browser:
         return self
 
     def __exit__(self, *anything: object) -> None:
-        os.write(self.writing, json.dumps({"id": 0, "method": "Browser.close"}).encode() + b"\0")
-        os.waitpid(self.process, 0)
+        os.kill(self.process, signal.SIGTERM)
+        deadline = time.monotonic() + 10
+        while os.waitpid(self.process, os.WNOHANG) == (0, 0):
+            if time.monotonic() > deadline:
+                os.kill(self.process, signal.SIGKILL)
+            time.sleep(0.02)
         os.close(self.reading), os.close(self.writing)
         shutil.rmtree(self.profile, ignore_errors=True)
 
@@ -71,19 +77,19 @@ class Browser:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.writing, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + PATIENCE
         while True:
-            answer = self.receive()
+            answer = self.receive(deadline)
             if answer.get("id") == self.count:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']['message']}")
                 return answer["result"]
 
-    def receive(self, patience: float = 30.0) -> dict:
+    def receive(self, deadline: float) -> dict:
         """The next message; events are noted on the way."""
-        deadline = time.monotonic() + patience
         while b"\0" not in self.kept:
             if not select.select([self.reading], [], [], max(deadline - time.monotonic(), 0))[0]:
-                raise TimeoutError(f"the browser was silent for {patience:g} s")
+                raise TimeoutError(f"the browser did not answer within {PATIENCE} s; it said {self.errors or 'nothing'}")
             heard = os.read(self.reading, 1 << 20)
             if not heard:
                 raise RuntimeError(f"the browser {found()} ended unasked")
@@ -106,8 +112,9 @@ class Browser:
         """Load a file and wait until all of it is there."""
         self.loaded = False
         self.call("Page.navigate", url=file.resolve().as_uri())
+        deadline = time.monotonic() + PATIENCE
         while not self.loaded:
-            self.receive()
+            self.receive(deadline)
 
     def run(self, script: str) -> object:
         """The value of a script in the page."""

@@ -20,7 +20,7 @@ from micrograd.drawing.stage import chip_texts, text_width
 from micrograd.drawing.story import story
 
 SVG = "{http://www.w3.org/2000/svg}"
-HOSTILE = ['say "hi"', "f{x}|g<1>", "<lambda> <map>", "∂L/∂w 😀", "٥.٠", "a\x17b", "D&D &lt;", "]]>", "--><!--",
+HOSTILE = ['say "hi"', "f{x}|g<1>", "<lambda> <map>", "∂L/∂w 😀", "٥.٠", "a\x17b", "D&D &lt;", "]]>", "--><!--", "<!--<script>",
            "</style><script>alert(1)</script>", "</svg><script>alert(1)</script>", '" onload="alert(1)', "\\", "\\N",
            "x\ny", "{{data}}", "$paper0", "\ud800", "漢字" * 30, "'", "%s", " "]
 
@@ -272,6 +272,14 @@ def test_forward_comes_first_and_nodes_light_up_in_order():
     assert list(times.values()) == sorted(times.values()) and len(times) == 5
     grads = [float(x) for x in re.findall(r'class="grad" [^>]*animation-name:show-\w+-([\d]+)_', svg)]
     assert min(grads) > max(times.values())
+
+
+def test_the_gradient_flows_back_one_edge_after_the_other():
+    told, svg = story(neuron()), animate(neuron(), seconds=1.0)
+    times = {g.get("id"): float(re.search(r"travel-\w+-([\d_]+)--1", ElementTree.tostring(g, "unicode"))[1].replace("_", "."))
+             for g in parts(svg, "edge")}
+    in_order = [times[edge] for edge in told.sums]
+    assert all(later - sooner == pytest.approx(1.0) for sooner, later in itertools.pairwise(in_order))
 
 
 def test_sums_are_seen_one_after_the_other_and_their_row_from_the_first_on():

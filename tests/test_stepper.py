@@ -123,6 +123,7 @@ def test_labels_stay_text(label):
     assert [tag for tag, _ in read.tags if tag == "script"] == [tag for tag, _ in Page(plain).tags if tag == "script"]
     assert not any(name.startswith("on") for _, attributes in read.tags for name in attributes)
     assert {tag for tag, _ in read.tags} <= {tag for tag, _ in Page(plain).tags}
+    assert not set("<>&") & set(re.search(r'id="story">(.*?)</script>', page)[1])
     names = {node["name"] for node in data_of(page)["nodes"]}
     assert names == {label} or not label
     page.encode("utf-8")
