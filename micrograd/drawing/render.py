@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import functools
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -76,7 +77,8 @@ def embedded(dot_source: str, format: str) -> bytes:
 def _run(command: list[str], text: str, timeout: float) -> bytes:
     """What a program writes for the text, or an error that says why it did not."""
     try:
-        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=timeout)
+        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=timeout,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})     # the child finds us, too
     except subprocess.TimeoutExpired:
         raise TimeoutError(f"the layout of this graph took more than {timeout:g} s and was given up; draw a part "
                            "of it, fold it with model=... and depth=1, or allow more time with timeout=") from None
