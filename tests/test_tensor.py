@@ -1155,7 +1155,7 @@ def test_jacobians_have_the_axes_of_the_output_then_of_the_input():
 
 
 # ----------------------------------------------------------------------------------------------- memory
-BIG = 1 << 18                                                   # entries: 2 MB
+BIG = 1 << 16                                                   # entries: half a megabyte
 SIZE = BIG * 8
 
 

@@ -20,7 +20,7 @@ from micrograd import Tensor, grad, gradcheck, gradgradcheck, jvp, ops, tensor
 torch.set_num_threads(1)                                        # small arrays: threads only wait for each other
 inf, nan = math.inf, math.nan
 both_precisions = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-TOLERANCE = {np.float64: 1e-11, np.float32: 5e-5}
+TOLERANCE = {np.float64: 1e-11, np.float32: 1e-5}
 SHAPES = [(), (3,), (2, 1, 3), (0, 3)]
 BROADCASTS = [((), ()), ((3,), ()), ((1,), (3,)), ((2, 3), (3,)), ((3, 1), (1, 4)), ((2, 3), (2, 1)),
     ((2, 3, 4), (3, 1)),
@@ -493,6 +493,60 @@ def test_finite_differences(name):
     assert gradcheck(function, inputs) and gradgradcheck(function, inputs)
 
 
+@pytest.mark.parametrize("name", CHECKED)
+def test_every_order_of_the_two_modes_gives_the_same_curvature(name):
+    """Along v: the tangent of the gradient is the gradient of the slope; v'Hv is the tangent of the tangent."""
+    function, shapes = CHECKED[name]
+    inputs = [Tensor(entries(s, k)) for k, s in enumerate(shapes, 1)]
+    along = [signed(s, 5) for s in shapes]
+
+    def cubed(*xs: Any) -> Any:
+        return (function(*xs) ** 3).sum()
+
+    def gradient(*xs: Any) -> tuple:
+        return grad(cubed(*xs), xs, create_graph=True)
+
+    def plain(x: Any) -> np.ndarray:
+        return x.data if isinstance(x, Tensor) else np.asarray(x)
+
+    constants = tuple(x.detach() for x in inputs)
+    forward_over_reverse = jvp(gradient, constants, tuple(along))[1]
+    reverse_over_reverse = grad(sum((g * v).sum() for g, v in zip(gradient(*inputs), along)), inputs)
+    for a, b in zip(forward_over_reverse, reverse_over_reverse):
+        np.testing.assert_allclose(plain(a), b, rtol=1e-9, atol=1e-9)
+    slope = jvp(lambda *xs: jvp(cubed, xs, tuple(along))[1], constants, tuple(along))[1]
+    np.testing.assert_allclose(plain(slope), sum((h * v).sum() for h, v in zip(reverse_over_reverse, along)), rtol=1e-9)
+
+
+# --------------------------------------------------------------------------- the judge is judged, too
+def square(rule: Callable, value: Callable = lambda x: x * x) -> Callable:
+    """The square, with a rule of its own."""
+    return micrograd.op(rule)(lambda x: value(x))
+
+
+WRONG: dict[str, Callable] = {
+    "off by a thousandth": square(lambda g, x, y: g * (2.002 * x)), "wrong sign": square(lambda g, x, y: -g * (2 * x)),
+    "forgets what arrives": square(lambda g, x, y: 2 * x + 0 * g),
+    "takes one entry for all": square(lambda g, x, y: g * (2 * x[:1])),
+    "sums what arrives": square(lambda g, x, y: g.sum() * (2 * x)),
+    "hidden in the second derivative": square(lambda g, x, y: g * (2 * (x.detach() if isinstance(x, Tensor) else x))),
+    "nearly the value": square(lambda g, x, y: g * (2 * x), lambda x: x * x + 1e-4),
+    "loses precision": lambda x: Tensor(np.ones(1)) * x * x, "loses an axis": lambda x: (x * x).reshape(-1),
+    "cut off": lambda x: x * x.detach() + x.detach() * x.detach() * 0.0,
+}
+
+
+@both_precisions
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_caught(name, dtype):
+    right = square(lambda g, x, y: g * (2 * x))
+    compare(right, torch.square, [signed((2, 3), 1)], dtype)
+    if name == "loses precision" and dtype is np.float64:
+        return
+    with pytest.raises((AssertionError, RuntimeError)):
+        compare(WRONG[name], torch.square, [signed((2, 3), 1)], dtype)
+
+
 def test_the_list_of_operations_is_complete():
     """A line added to the table of array operations fails here until a test above names it."""
     tested = {"sum", "broadcast_to", "reshape", "permute", "swapaxes", "index", "scatter", "gather", "scatter_add",
@@ -515,7 +569,7 @@ def broadcastable(draw: Callable, count: int) -> list[tuple]:
     return [tuple(draw(st.sampled_from([n, 1])) for n in full[draw(st.integers(0, len(full))):]) for _ in range(count)]
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=30, derandomize=True, deadline=None)
 @given(broadcastable(3), st.sampled_from([np.float64, np.float32]))
 def test_random_broadcasts(three, dtype):
     def formula(f: Any) -> Callable:
@@ -531,7 +585,7 @@ def test_random_broadcasts(three, dtype):
     compare(formula(ours), formula(theirs), [entries(s, k) for k, s in enumerate(three)], dtype)
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=30, derandomize=True, deadline=None)
 @given(st.data())
 def test_random_reductions(data):
     shape = data.draw(shapes)
@@ -544,7 +598,7 @@ def test_random_reductions(data):
             lambda x: REDUCTIONS[name](x, dim, keepdim), [signed(shape, 1)])
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=30, derandomize=True, deadline=None)
 @given(broadcastable(2), lengths, lengths, lengths, st.booleans(), st.booleans())
 def test_random_products(batches, n, k, m, first_vector, second_vector):
     a = (k,) if first_vector else (*batches[0], n, k)
@@ -571,7 +625,7 @@ def index_of(draw: Callable, shape: tuple) -> tuple:
     return (*parts, ...) if draw(st.booleans()) else tuple(parts)
 
 
-@settings(max_examples=50, derandomize=True, deadline=None)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(st.data())
 def test_random_indices(data):
     shape = data.draw(shapes)
@@ -592,7 +646,7 @@ STEPS: dict[str, Callable] = {
 }
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=30, derandomize=True, deadline=None)
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=2, max_size=5), st.tuples(lengths, lengths))
 def test_random_programs_of_many_steps(names, shape):
     def program(x: Any) -> Any:
