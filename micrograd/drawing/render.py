@@ -18,7 +18,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 INSTALL = 'pip install "micrograd-studio[draw]"'
-LARGE = 100_000                         # characters of DOT, about 400 values: half a second in the embedded renderer
+LARGE = 100_000                         # characters of DOT, about 300 values
 FONTS = b'"Helvetica,Arial,Liberation Sans,DejaVu Sans,sans-serif"'
 _CHILD = ("import sys; from micrograd.drawing.render import embedded\n"
           "sys.stdout.buffer.write(embedded(sys.stdin.buffer.read().decode(), sys.argv[1]))")
