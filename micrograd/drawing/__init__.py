@@ -6,14 +6,12 @@ import importlib
 from typing import Any
 
 _HOME = {"draw": "picture", "draw_dot": "picture", "to_mermaid": "mermaid",
-         "animate": "animation", "stepper": "stepper"}
+         "animate": "animation", "stepper": "stepping"}
 
 __all__ = ["animate", "draw", "draw_dot", "stepper", "to_mermaid"]
 
 
 def __getattr__(name: str) -> Any:
-    # `stepper` is a function in a module of that name: once loaded, the function stands for both
     if name not in _HOME:
         raise AttributeError(f"module 'micrograd.drawing' has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(f"micrograd.drawing.{_HOME[name]}"), name)
-    return found
+    return getattr(importlib.import_module(f"micrograd.drawing.{_HOME[name]}"), name)
