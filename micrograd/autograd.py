@@ -319,7 +319,7 @@ def _push(outputs: Sequence, tangents: dict[Any, Any]) -> list:
     quiet = max((y for y in outputs if isinstance(y, Value)), key=lambda y: y.rank, default=Value).quiet
     with quiet():
         _walk_forward(outputs, tangents, seen)
-    return [tangents[y] if y in tangents else y.like(0.0) if isinstance(y, Value) else 0.0 for y in outputs]
+    return [0.0 if not isinstance(y, Value) else tangents[y] if y in tangents else y.like(0.0) for y in outputs]
 
 
 def _walk_forward(outputs: Sequence, tangents: dict[Any, Any], seen: set[Value]) -> None:
@@ -376,7 +376,7 @@ def gradcheck(fn: Callable, inputs: Any, eps: float = 1e-6, atol: float = 1e-5, 
                              "would hide or fake errors; pass Tensor(data.astype('float64'))")
 
     def run(*changed: Any) -> list[list[float]]:
-        with no_grad():
+        with enable_grad():                                     # fn may take derivatives itself
             return [_entries(_data(y)) for y in _tuple(fn(*changed))]
 
     xs = [type(x)(x.data) if i in checked else x for i, x in enumerate(inputs)]

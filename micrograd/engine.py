@@ -602,7 +602,18 @@ class Value(Operand):
 
     # ------------------------------------------------------------------ as in micrograd
     _prev = inputs
-    _op = property(lambda self: self.flow.op.symbol, lambda self, symbol: self._by_hand(symbol, self.flow.pull))
+    @property
+    def _op(self) -> str:
+        """The symbol of the operation, '' on a leaf; giving another one changes the picture, not the rule."""
+        return self.flow.op.symbol
+
+    @_op.setter
+    def _op(self, symbol: str) -> None:
+        old = self.flow.op
+        if isinstance(self.flow, ByHand):
+            self._by_hand(symbol, self.flow.function)
+        elif not self.is_leaf:
+            self.flow = Flow(Operation(symbol, symbol, old.forward, old.rules, limit=old.limit), *self.flow.reached)
 
     @property
     def _backward(self) -> Callable[[], None]:

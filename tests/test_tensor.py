@@ -1297,7 +1297,8 @@ def test_a_thousand_training_steps_do_not_grow(collector):
     finally:
         tracemalloc.stop()
         gc.enable()
-    assert last < first and cycles == 0 and at_1000 < at_100 + 4000
+    # caches of Python and NumPy fill up by some 25 kB and then stay; one node kept a step would be 90 kB
+    assert last < first and cycles == 0 and at_1000 < at_100 + 40_000
 
 
 def test_the_peak_of_a_training_step_is_near_that_of_plain_numpy():

@@ -25,6 +25,7 @@ from micrograd.tensor.node import (
     call,
     connect,
     data_of,
+    floats,
     kept,
     lift,
     ndarray,
@@ -61,6 +62,7 @@ def _share(x: Any, y: Any) -> ndarray:
 
 def _exp_shifted(x: ndarray, axis: Any) -> tuple[ndarray, ndarray, ndarray]:
     """exp(x - max), its sum, and max, along an axis; a max that is not finite is taken as 0."""
+    x = floats(x)
     top = x.max(axis, keepdims=True) if x.size else x.sum(axis, keepdims=True)
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
     e = np.exp(x - top)
@@ -83,7 +85,7 @@ def _softmax_values(x: ndarray, axis: Any) -> ndarray:
 @np.errstate(all="ignore")
 def _log_softmax_values(x: ndarray, axis: Any) -> ndarray:
     _, total, top = _exp_shifted(x, axis)
-    y = x - top
+    y = floats(x) - top
     y -= np.log(total)
     return y
 
@@ -183,7 +185,7 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 def index_(x: Any, index: Any) -> Any:
     """x[index]: ints, slices, None, ..., masks and integer arrays; entries picked twice get both gradients."""
     parts = index if isinstance(index, tuple) else (index,)
-    parts = tuple(np.asarray(data_of(k)) if isinstance(k, (Value, list)) else k for k in parts)
+    parts = tuple(k if not isinstance(k, (Value, list)) else np.asarray(data_of(k), int if k == [] else None) for k in parts)
     return call(_index, x, parameters=(parts if isinstance(index, tuple) else parts[0],))
 
 

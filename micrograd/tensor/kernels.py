@@ -9,7 +9,7 @@ import numpy as np
 from micrograd import ops
 from micrograd.engine import Value
 from micrograd.tensor.arrays import gather, log_softmax, mean, reshape, softmax, sum
-from micrograd.tensor.node import Call, Tensor, array_op, broadcast_to, connect, data_of, operand
+from micrograd.tensor.node import Call, Tensor, array_op, broadcast_to, connect, data_of, floats, operand
 
 
 def _one_hot(target: np.ndarray, classes: int, dtype: Any) -> np.ndarray:
@@ -55,6 +55,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is 'mean', 'sum' or 'none', got {reduction!r}")
     x = input if isinstance(input, Tensor) else Tensor(input, requires_grad=False)
+    x = x if x.dtype.kind == "f" else Tensor(floats(x.data), requires_grad=False)
     t, axis = np.asarray(data_of(target)), 1 if x.ndim > 1 else 0
     classes = x.shape[axis]
     scale = None if weight is None else np.asarray(data_of(weight), x.dtype)
@@ -146,6 +147,7 @@ def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) 
     (array([[-0.93, -0.46,  1.39]]), array([[ 0.18, -0.22,  0.04]]))
     """
     x = x if isinstance(x, Tensor) else Tensor(x, requires_grad=False)
+    x = x if x.dtype.kind == "f" else Tensor(floats(x.data), requires_grad=False)
     n = x.shape[-1]
     w, b = (operand(np.full(n, start, x.dtype) if p is None else p, _layer_norm) for p, start in ((weight, 1), (bias, 0)))
     if w.shape != (n,) or b.shape != (n,):

@@ -143,6 +143,8 @@ class Tensor(Value):
             return Tensor(inputs[0])
         nodes = [operand(x, op) for x in inputs]
         datas = [x.data if isinstance(x, Value) else x for x in nodes]
+        if op.name not in _WHOLE_NUMBERS:
+            datas = [floats(d) for d in datas]
         try:
             y = (op.kernel or op.array_kernel())(*datas)
         except ValueError:
@@ -325,7 +327,10 @@ class Tensor(Value):
                                "update under no_grad(), or change t.data")
         if thread.recording or not self.is_leaf:
             return self.binary(op, other)
-        self.data = np.asarray(op(self.data, other.data if isinstance(other, Value) else other))
+        result = np.asarray(op(self.data, other.data if isinstance(other, Value) else other))
+        if result.shape != self.data.shape:
+            raise ValueError(f"{op.name} in place would change the shape {self.data.shape} to {result.shape}")
+        self.data = result.astype(self.data.dtype, copy=False)
         return self
 
 def constants(x: Any) -> bool:
@@ -409,6 +414,16 @@ class Call(Flow):
         back = Tensor(np.ones_like(y.data))                     # else the transpose of the way back, which is linear in g
         from micrograd.autograd import grad
         return grad(self.op.rules[i](back, *inputs, y, *self.parameters), back, tangent, create_graph=True)[0]
+
+
+# what has a meaning on whole numbers and truth values; everything else works on float64 instead
+_WHOLE_NUMBERS = {"add", "sub", "mul", "div", "neg", "pow", "abs", "sign", "relu", "maximum", "minimum", "clamp_min",
+                  "clamp_max", "where", "equal"}
+
+
+def floats(x: Any) -> Any:
+    """An array of whole numbers or truth values as float64; anything else is what it is."""
+    return x.astype(np.float64) if getattr(getattr(x, "dtype", None), "kind", "f") in "iub" else x
 
 
 def whole(g: Any, y: Any) -> ndarray:
@@ -495,7 +510,9 @@ def data_of(x: Any) -> Any:
 def repeated(x: ndarray, shape: tuple) -> ndarray:
     """numpy.broadcast_to, and a third of its time where x is a row for every row."""
     if x.ndim == 1 and shape and x.flags.c_contiguous and x.shape[0] == shape[-1] > 1:
-        return ndarray(shape, x.dtype, x, 0, (0,) * (len(shape) - 1) + x.strides)
+        y = ndarray(shape, x.dtype, x, 0, (0,) * (len(shape) - 1) + x.strides)
+        y.flags.writeable = False
+        return y
     return np.broadcast_to(x, shape)
 
 
