@@ -628,7 +628,7 @@ class _Recomputed(Flow):
         used = tuple(x for x in self.inputs if isinstance(x, Value) and x.requires_grad) + tuple(segment.outside(y))
         self.reached = tuple(range(len(used)))
         node = y.detach()
-        node.flow, node._left = self, used
+        node.flow, node._left = self, engine.Inputs(used)
         if thread.observer is not None:
             thread.observer.made(node)
         return node

@@ -178,6 +178,13 @@ def _unknown(*inputs: Any) -> Any:
 
 
 _NONE = Operation("", "", _unknown, ())
+class Inputs(tuple):
+    """More than two inputs, as one thing to the sort, which looks it up by identity."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+
 variable, constant, freed = Leaf(_NONE), Leaf(_NONE), Freed(_NONE)
 
 
@@ -204,13 +211,18 @@ def topological_order(root: Value, whole: bool = True) -> tuple[list[Value], lis
     leaves: list[Value] = []
     done: set[Any] = {None}
     waiting: list[Value] = []
-    untried: dict[Value, Iterator] = {}
+    untried: dict[Inputs, Iterator] = {}
     node = root
     while True:
         left, right = node._left, node._right
-        if left.__class__ is tuple:                     # more than two inputs: the next that is missing
-            left = next(untried.setdefault(node, (x for x in left if x.__class__ is not float and x not in done)), None)
         if left not in done and left.__class__ is not float:
+            if left.__class__ is Inputs:                # more than two: the next that is missing
+                missing = (x for x in left if x.__class__ is not float and x not in done)
+                following = next(untried.setdefault(left, missing), None)
+                if following is None:
+                    done.add(left)
+                    continue
+                left = following
             waiting.append(node)
             node = left
         elif right not in done and right.__class__ is not float:
@@ -218,7 +230,7 @@ def topological_order(root: Value, whole: bool = True) -> tuple[list[Value], lis
             node = right
         else:
             done.add(node)
-            if node._left is None:
+            if left is None:
                 leaves.append(node)
             else:
                 operations.append(node)
@@ -363,7 +375,7 @@ class Value(Operand):
         self.data: Any = number(data)
         self.grad: Any = unset
         self.flow: Flow = variable if requires_grad else constant
-        self._left: Any = tuple(_children) or None
+        self._left: Any = Inputs(_children) or None
         self._right: Any = None
         self._extra: dict[str, Any] | None = {"label": label} if label else None
         if self._left and thread.recording and any(x.requires_grad for x in self._left):
@@ -421,7 +433,8 @@ class Value(Operand):
             flow = op.second if reached[0] else op.first
         else:
             flow = Flow(op, *reached)
-        node = _node(data, flow, *(inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else inputs, None)))
+        left, right = inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else Inputs(inputs), None)
+        node = _node(data, flow, left, right)
         if thread.observer is not None:
             thread.observer.made(node)
         return node
@@ -440,13 +453,13 @@ class Value(Operand):
         operands = self.operands()
         if any(x.__class__ is float for x in operands):         # from now on kept, so that each look gives the same
             operands = tuple(Value(x, requires_grad=False) if x.__class__ is float else x for x in operands)
-            self._left, self._right = operands if len(operands) == 2 else (operands, None)
+            self._left, self._right = operands if len(operands) == 2 else (Inputs(operands), None)
             self.flow = Flow(self.flow.op, *self.flow.reached) if isinstance(self.flow, (First, Second)) else self.flow
         return operands
 
     def operands(self) -> tuple:
         """The inputs as they are kept: nodes, and floats for plain numbers."""
-        if self._left.__class__ is tuple:
+        if self._left.__class__ is Inputs:
             return self._left
         return () if self._left is None else (self._left,) if self._right is None else (self._left, self._right)
 
@@ -524,7 +537,7 @@ class Value(Operand):
         seed = self.seed(gradient, create_graph)
         retain_graph = create_graph or (self._retains_graph if retain_graph is None else retain_graph)
         operations, leaves = way_back(self)
-        nodes = leaves + [node for node in operations if retain_graph or node._extra or not node.rank]
+        nodes = leaves + (operations if retain_graph else [n for n in operations if n._extra or not n.rank])
         before = [node.grad for node in nodes]
         start = nothing if create_graph or self.rank else unset
         try:

@@ -137,7 +137,7 @@ def fuse(layers: Sequence[Sequence[Neuron]], weights: tuple[Value, ...], x: tupl
         h, weight, bias = outputs, end, bias + size
     if not engine.thread.recording or not reached and all(p.flow is constant for p in weights):
         return Value(h[0], requires_grad=False)
-    node = engine._node(h[0], flow, nodes, None)
+    node = engine._node(h[0], flow, engine.Inputs(nodes), None)
     node._extra = {"run": (numbers, run, finite)}
     return node
 
@@ -171,7 +171,8 @@ class Neuron(Module):
         act = self.b
         for wi, xi in zip(self.w, x):
             act = act + wi * xi
-        return act if self._bend is None else self._bend(act)
+        bend = self._bend
+        return act if bend is None else bend(act) if bend.defaults else act.unary(bend)
 
     def parameters(self) -> list[Value]:
         return [*self.w, self.b]

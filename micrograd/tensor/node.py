@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from micrograd import engine, ops
-from micrograd.engine import Flow, Sum, Value, constant, freed, nothing, prepare, thread, variable
+from micrograd.engine import Flow, Inputs, Sum, Value, constant, freed, nothing, prepare, thread, variable
 from micrograd.ops import TABLE, Operation, add, mul
 
 _new = object.__new__
@@ -358,7 +358,7 @@ def connect(op: Operation, y: ndarray, nodes: list, flow_for: Callable[[list], F
     if not reached or not thread.recording:
         return record(y, constant, None)
     nodes = [float(x) if x.__class__ is int else x for x in nodes]
-    left, right = nodes if len(nodes) == 2 else (nodes[0] if len(nodes) == 1 else tuple(nodes), None)
+    left, right = nodes if len(nodes) == 2 else (nodes[0] if len(nodes) == 1 else Inputs(nodes), None)
     node = record(y, flow_for(reached), left, right)
     if thread.observer is not None:
         thread.observer.made(node)
