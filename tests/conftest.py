@@ -12,6 +12,8 @@ import torch
 
 from micrograd import engine
 
+torch.set_default_dtype(torch.float64)
+torch.set_num_threads(1)
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("fixed")
 gc.freeze()                                                 # a collection need not look at all of PyTorch each time

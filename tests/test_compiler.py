@@ -368,7 +368,7 @@ def run_script(text, target, folder):
             exec(text, {})
         printed = out.getvalue()
     if target == "pytorch":
-        sys.modules["torch"].set_default_dtype(sys.modules["torch"].float32)    # the script set it for all
+        sys.modules["torch"].set_default_dtype(sys.modules["torch"].float64)    # as all tests have it
     return {name: float(number) for name, number in (line.split() for line in printed.splitlines())}
 
 

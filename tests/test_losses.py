@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from micrograd import Tensor, Value, nn
 
-torch.set_default_dtype(torch.float64)
 RANDOM = np.random.default_rng(0)
 LOGITS, ONES = RANDOM.normal(size=(4, 3)) * 3, RANDOM.integers(0, 2, (4, 3)) * 1.0
 REAL, SHARES = RANDOM.normal(size=(4, 3)) * 3, 1 / (1 + np.exp(-LOGITS))

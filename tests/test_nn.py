@@ -18,7 +18,6 @@ import micrograd
 from micrograd import Tensor, Value, nn, optim
 from micrograd.engine import topological_order
 
-torch.set_default_dtype(torch.float64)
 RANDOM = np.random.default_rng(0)
 
 

@@ -10,8 +10,6 @@ import torch
 import micrograd
 from micrograd import Tensor, Value, nn, optim
 
-torch.set_default_dtype(torch.float64)
-
 
 def steps(optimiser_class, start, gradients, kind, **options):
     """Where a parameter goes when it meets these gradients."""

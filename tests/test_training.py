@@ -9,7 +9,6 @@ import torch
 import micrograd
 from micrograd import Tensor, Value, data, nn, optim
 
-torch.set_default_dtype(torch.float64)
 OPTIMISERS = {
     "SGD": dict(lr=0.1), "SGD momentum": dict(lr=0.05, momentum=0.9), "SGD all": dict(
         lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01), "SGD dampening": dict(lr=0.05, momentum=0.9, dampening=0.5),
