@@ -187,7 +187,8 @@ def test_memory_stays_flat_with_and_without_the_collector():
         before = tracemalloc.get_traced_memory()[0]
         train(250)
         assert gc.collect() == 0
-        assert tracemalloc.get_traced_memory()[0] - before < 4000
+        # caches of Python and NumPy fill up and stay; a node kept a step would be 25 kB
+        assert tracemalloc.get_traced_memory()[0] - before < 20_000
     finally:
         tracemalloc.stop()
         gc.enable()
