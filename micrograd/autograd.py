@@ -16,7 +16,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from micrograd import engine
-from micrograd.engine import Flow, Value, _data, chain_rule, nothing, prepare, set_thread, thread, topological_order, way_back
+from micrograd.engine import (
+    Flow,
+    Nothing,
+    Value,
+    _data,
+    chain_rule,
+    check_whole,
+    nothing,
+    prepare,
+    set_thread,
+    sort,
+    thread,
+    topological_order,
+)
 from micrograd.ops import Operation
 
 
@@ -173,25 +186,25 @@ def grad(output: Value, inputs: Any, grad_output: Any = None, retain_graph: bool
             raise RuntimeError(f"{_name(x, i)} of grad must be a node that requires a gradient, got {x!r:.60}")
     seed = output.seed(grad_output, create_graph)
     keep = create_graph or (output._retains_graph if retain_graph is None else retain_graph)
-    operations, leaves = way_back(output)
-    nodes = list(dict.fromkeys([*operations, *leaves, *inputs]))
-    before, wanted = [node.grad for node in nodes], set(inputs)
+    mark, wanted = Nothing(), set(inputs)
+    operations, leaves, *before = sort(output, mark)
+    nodes = operations + leaves
 
     def finish(node: Value) -> None:
         node.grad = node.grad if node in wanted else None
         if not keep:
             node.free()
 
+    outside = [x for x in inputs if x.grad is not mark]
     try:
-        for node in nodes:
-            node.grad = nothing
+        check_whole(leaves)
         chain_rule(output, seed, operations, create_graph, finish)
         for leaf in wanted.intersection(leaves):
-            if leaf.grad is not nothing:
+            if leaf.grad is not mark:
                 leaf.run_hooks()
-        results = [x.own(x.grad) for x in inputs]
+        results = [nothing if x in outside or x.grad is mark else x.own(x.grad) for x in inputs]
     finally:
-        for node, old in zip(nodes, before):
+        for node, old in zip(nodes, before[0] + before[1]):
             node.grad = old
     for i, x in enumerate(inputs):
         if results[i] is nothing:
@@ -532,7 +545,7 @@ class detect_anomaly(_Observer):
 
 def _finite(data: Any) -> bool:
     data = data - data                              # 0 where finite, nan elsewhere
-    return bool((data == 0).all()) if hasattr(data, "all") else data == 0 or data is nothing
+    return bool((data == 0).all()) if hasattr(data, "all") else data == 0 or data.__class__ is Nothing
 
 
 def _bad(data: Any) -> str:
@@ -646,7 +659,7 @@ class _Recomputed(Flow):
         else:                                           # the function gave back what it was given, or found outside
             y.grad = y.grad + node.grad
         for x, v in zip(self.inputs, segment.variables):
-            if isinstance(x, Value) and x.requires_grad and v.grad is not nothing:
+            if isinstance(x, Value) and x.requires_grad and v.grad.__class__ is not Nothing:
                 x.grad = x.grad + v.grad
 
     def run(self, variable: Callable) -> _Segment:

@@ -201,58 +201,59 @@ _sum, _product = prepare(add).both, prepare(mul).both
 
 
 # ------------------------------------------------------------------------------- the chain rule
-def topological_order(root: Value, whole: bool = True) -> tuple[list[Value], list[Value]]:
-    """The operations below `root`, inputs before what was made of them, and the leaves they start from.
+def sort(root: Value, mark: Any) -> tuple[list[Value], list[Value], list, list]:
+    """The operations below `root`, inputs before what was made of them, the leaves, and the gradients of both.
 
     A depth-first walk with a list of its own instead of recursion, so that depth is no limit: a node
-    waits until both of its inputs are done. Constants (plain floats) are no nodes.
+    waits until both of its inputs are done. Plain numbers are no nodes. A node that is done has `mark`
+    in place of its gradient; a set of the nodes done would be all over memory, and take twice the time.
     """
     operations: list[Value] = []
     leaves: list[Value] = []
-    done: set[Any] = {None}
+    gradients: list[Any] = []
+    gradients_of_leaves: list[Any] = []
     waiting: list[Value] = []
     untried: dict[Inputs, Iterator] = {}
     node = root
     while True:
         left, right = node._left, node._right
-        if left not in done and left.__class__ is not float:
-            if left.__class__ is Inputs:                # more than two: the next that is missing
-                missing = (x for x in left if x.__class__ is not float and x not in done)
-                following = next(untried.setdefault(left, missing), None)
-                if following is None:
-                    done.add(left)
-                    continue
-                left = following
+        if left.__class__ is Inputs:                    # more than two: the next that is missing
+            missing = (x for x in left if x.__class__ is not float and x.grad is not mark)
+            left = next(untried.setdefault(left, missing), 0.0)
+        if left.__class__ is not float and left is not None and left.grad is not mark:
             waiting.append(node)
             node = left
-        elif right not in done and right.__class__ is not float:
-            if right._left is not None and right._left in done and right._right in done:
-                done.add(right)                         # a product in a sum, ready at once: saves a fifth of the walk
-                operations.append(right)
-            else:
-                waiting.append(node)
-                node = right
+        elif right is not None and right.__class__ is not float and right.grad is not mark:
+            waiting.append(node)
+            node = right
         else:
-            done.add(node)
             if left is None:
                 leaves.append(node)
+                gradients_of_leaves.append(node.grad)
             else:
                 operations.append(node)
+                gradients.append(node.grad)
+            node.grad = mark
             if not waiting:
-                break
+                return operations, leaves, gradients, gradients_of_leaves
             node = waiting.pop()
-    for node in operations if whole and root.rank else ():
-        node.look()                                     # at the data: some is computed again when asked for
+
+
+def topological_order(root: Value) -> tuple[list[Value], list[Value]]:
+    """(operations, leaves) for a reader of the graph: gradients and data are in place."""
+    operations, leaves, *gradients = sort(root, Nothing())
+    for nodes, old in zip((operations, leaves), gradients):
+        for node, gradient in zip(nodes, old):
+            node.grad = gradient
+            node.look()                                 # some data is computed again when asked for
     return operations, leaves
 
 
-def way_back(root: Value) -> tuple[list[Value], list[Value]]:
-    """`topological_order` for a walk back, which needs every node's way, but not the data that no rule reads."""
-    operations, leaves = topological_order(root, whole=False)
+def check_whole(leaves: list[Value]) -> None:
+    """A walk back needs the whole graph: raise if what looks like a leaf was freed."""
     for leaf in leaves:
         if leaf.flow is freed:
-            leaf.flow.pull(leaf)                        # says so
-    return operations, leaves
+            leaf.flow.pull(leaf)
 
 
 def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bool = False,
@@ -286,13 +287,13 @@ def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bo
         set_thread("recording", recording)
 
 
-class _Nothing:
+class Nothing:
     """The gradient before any arrived, where 0.0 will not do: nothing + x is x itself."""
 
     def __add__(self, other: Any) -> Any: return other
 
 
-nothing = _Nothing()
+nothing = Nothing()
 
 
 # -------------------------------------------------------------------------- recording on and off
@@ -540,21 +541,20 @@ class Value(Operand):
         """
         seed = self.seed(gradient, create_graph)
         retain_graph = create_graph or (self._retains_graph if retain_graph is None else retain_graph)
-        operations, leaves = way_back(self)
-        nodes = leaves + (operations if retain_graph else [n for n in operations if n._extra or not n.rank])
-        before = [node.grad for node in nodes]
-        start = nothing if create_graph or self.rank else unset
+        start = Nothing() if create_graph or self.rank else float("0")
+        operations, leaves, before, before_leaves = sort(self, start)
+        kept = [node if retain_graph or node._extra or not node.rank else None for node in operations] if self.rank else (
+            operations.copy())
         try:
-            if start is nothing or before.count(unset) < len(before) or not retain_graph:
-                for node in leaves + operations:        # else they all start from 0 anyway
-                    node.grad = start
+            check_whole(leaves)
             chain_rule(self, seed, operations, create_graph, self.finisher(retain_graph))
             with self.quiet():
-                for leaf, old in zip(leaves, before):
+                for leaf, old in zip(leaves, before_leaves):
                     leaf.receive(old)
         except BaseException:
-            for node, grad in zip(nodes, before):
-                node.grad = grad
+            for node, grad in zip(kept + leaves, before + before_leaves):
+                if node is not None:
+                    node.grad = grad
             raise
 
     def seed(self, gradient: Any = None, create_graph: bool = False) -> Any:
@@ -576,7 +576,7 @@ class Value(Operand):
 
     def receive(self, old: Any) -> None:
         """The end of a pass at a leaf: hooks, then what came is added to the gradient of earlier passes."""
-        if self.flow is constant or self.grad is nothing:
+        if self.flow is constant or self.grad.__class__ is Nothing:
             self.grad = old
             return
         if self._extra is not None:

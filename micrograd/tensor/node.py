@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from micrograd import engine, ops
-from micrograd.engine import Flow, Inputs, Sum, Value, constant, freed, nothing, prepare, thread, variable
+from micrograd.engine import Flow, Inputs, Nothing, Sum, Value, constant, freed, prepare, thread, variable
 from micrograd.ops import TABLE, Operation, add, mul
 
 _new = object.__new__
@@ -296,7 +296,7 @@ class Tensor(Value):
 
     def own(self, gradient: Any) -> Any:
         """The gradient in this node's dtype, in memory that nothing else looks at."""
-        if gradient is nothing or gradient is None:
+        if gradient.__class__ is Nothing or gradient is None:
             return gradient
         data = self.data
         if isinstance(gradient, Tensor):
