@@ -13,10 +13,13 @@ Importing this package loads the standard library only; NumPy and Graphviz load 
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 from micrograd import ops
 from micrograd.engine import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 

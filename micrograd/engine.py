@@ -8,12 +8,14 @@ all. The two functions to read first are `topological_order` and `chain_rule`.
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 from micrograd.ops import Ieee, Operand, Operation, add, mul, number
+
+TYPE_CHECKING = False               # for readers of types only: `typing` takes longer to load than all of this package
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
 
 
 # ------------------------------------------------------------------------ the way of a gradient
@@ -350,6 +352,13 @@ def _node(data: float, flow: Flow, left: Any, right: Any) -> Value:
     return node
 
 
+class Quiet:
+    """Floats need nothing to keep quiet; arrays do."""
+
+    def __enter__(self) -> None: pass
+    def __exit__(self, *error: Any) -> None: pass
+
+
 class Value(Operand):
     """A number that remembers how it was made, and after `backward()` how the result depends on it.
 
@@ -373,7 +382,7 @@ class Value(Operand):
 
     __slots__ = ("__weakref__", "_extra", "_left", "_right", "data", "flow", "grad")
     _retains_graph = True
-    quiet: Callable = contextlib.nullcontext            # what keeps the arithmetic of rules from warning
+    quiet: Callable = Quiet                             # what keeps the arithmetic of rules from warning
 
     def __init__(self, data: Any, _children: Iterable[Value] = (), _op: str = "", label: str = "",
                  requires_grad: bool = True) -> None:

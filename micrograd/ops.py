@@ -19,11 +19,13 @@ a tie of maximum or minimum is split in halves, and `0 ** 0` has gradient 0. Num
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
-from collections.abc import Callable
-from typing import Any
+
+TYPE_CHECKING = False               # for readers of types only: `typing` takes longer to load than all of this package
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 inf, nan = math.inf, math.nan
 TABLE: dict[str, Operation] = {}
@@ -95,6 +97,8 @@ class Operation:
         Its warnings are silenced (inf and nan are answers), but for the operations that are quicker than that.
         """
         if self.kernel is None:
+            import functools
+
             import numpy  # only a caller with arrays comes here
 
             kernel = (functools.partial(self.array, numpy) if callable(self.array)
