@@ -182,7 +182,7 @@ def choose(condition: Any, a: Any, b: Any) -> Any:
         return a if condition else b
     if isinstance(condition, Operand) or isinstance(a, Operand) or isinstance(b, Operand):
         return where(condition, a, b)
-    return where.on_arrays(condition, a, b) if getattr(condition, "ndim", 0) else a if condition else b
+    return (where.kernel or where.array_kernel())(condition, a, b) if getattr(condition, "ndim", 0) else a if condition else b
 
 
 def _named(name: str) -> Operation:
@@ -207,7 +207,7 @@ neg = unary("neg", operator.neg, lambda g, x, y: -g)
 equal = _enter(Operation("equal", "==", operator.eq, (None, None)))
 where = _enter(Operation("where", "where", lambda c, a, b: a if c else b,
                          (None, lambda g, c, a, b, y: choose(c, g, 0.0), lambda g, c, a, b, y: choose(c, 0.0, g)),
-                         array=lambda np, c, a, b: _where_arrays(np, c, a, b)))
+                         array=_where_arrays))
 maximum = binary("maximum", lambda a, b: a if a > b or a != a else b,
                  lambda g, a, b, y: choose(equal(a, b), g / 2, choose(a < b, 0.0, g)),
                  lambda g, a, b, y: choose(equal(a, b), g / 2, choose(b < a, 0.0, g)), array="maximum")
