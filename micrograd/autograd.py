@@ -195,7 +195,7 @@ def grad(output: Value, inputs: Any, grad_output: Any = None, retain_graph: bool
         if not keep:
             node.free()
 
-    outside = [x for x in inputs if x.grad is not mark]
+    outside = {x for x in inputs if x.grad is not mark}
     try:
         check_whole(leaves)
         chain_rule(output, seed, operations, create_graph, finish)

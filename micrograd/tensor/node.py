@@ -14,6 +14,7 @@ import numpy as np
 
 from micrograd import engine, ops
 from micrograd.engine import Flow, Inputs, Nothing, Sum, Value, constant, freed, prepare, thread, variable
+from micrograd.engine import _data as data_of
 from micrograd.ops import TABLE, Operation, add, mul
 
 _new = object.__new__
@@ -266,8 +267,9 @@ class Tensor(Value):
             if self.data.size != 1:
                 raise RuntimeError(f"backward needs a gradient for a result of shape {self.data.shape}: only of one number "
                                    "is the derivative 1; reduce it to a loss (.sum(), .mean()) or pass gradient=")
-            gradient = np.ones(self.data.shape)
-        data = np.array(gradient.data if isinstance(gradient, Value) else gradient, self.data.dtype)
+            data = np.ones_like(self.data)
+        else:
+            data = np.array(data_of(gradient), self.data.dtype)
         if data.shape != self.data.shape:
             raise RuntimeError(f"the gradient must have the shape of the result, {self.data.shape}; got {data.shape}")
         if self.flow is constant:
@@ -500,11 +502,6 @@ def sum_to(g: Any, shape: tuple) -> Any:
         return np.add.reduce(g, tuple(range(lead)))
     axes = (*range(lead), *(k + lead for k, n in enumerate(shape) if n == 1 != g.shape[k + lead]))
     return reshape(call(sum_op, g, parameters=(axes, False)), shape)
-
-
-def data_of(x: Any) -> Any:
-    """The array in a node; anything else is what it is."""
-    return x.data if isinstance(x, Value) else x
 
 
 def repeated(x: ndarray, shape: tuple) -> ndarray:
