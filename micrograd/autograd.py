@@ -16,20 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from micrograd import engine
-from micrograd.engine import (
-    Flow,
-    Nothing,
-    Value,
-    _data,
-    chain_rule,
-    check_whole,
-    nothing,
-    prepare,
-    set_thread,
-    sort,
-    thread,
-    topological_order,
-)
+from micrograd.engine import Flow, Nothing, Value, _data, nothing, prepare, set_thread, thread, topological_order
 from micrograd.ops import Operation
 
 
@@ -187,7 +174,7 @@ def grad(output: Value, inputs: Any, grad_output: Any = None, retain_graph: bool
     seed = output.seed(grad_output, create_graph)
     keep = create_graph or (output._retains_graph if retain_graph is None else retain_graph)
     mark, wanted = Nothing(), set(inputs)
-    operations, leaves, *before = sort(output, mark)
+    operations, leaves, *before = engine.sort(output, mark)
     nodes = operations + leaves
 
     def finish(node: Value) -> None:
@@ -197,8 +184,8 @@ def grad(output: Value, inputs: Any, grad_output: Any = None, retain_graph: bool
 
     outside = {x for x in inputs if x.grad is not mark}
     try:
-        check_whole(leaves)
-        chain_rule(output, seed, operations, create_graph, finish)
+        engine.check_whole(leaves)
+        engine.chain_rule(output, seed, operations, create_graph, finish)
         for leaf in wanted.intersection(leaves):
             if leaf.grad is not mark:
                 leaf.run_hooks()
@@ -655,7 +642,7 @@ class _Recomputed(Flow):
         for inner in [*operations, *(v for v in segment.variables if isinstance(v, Value))]:
             inner.grad = nothing
         if y in segment.own:
-            chain_rule(y, node.grad, operations, recorded, None if recorded else _forget)
+            engine.chain_rule(y, node.grad, operations, recorded, None if recorded else _forget)
         else:                                           # the function gave back what it was given, or found outside
             y.grad = y.grad + node.grad
         for x, v in zip(self.inputs, segment.variables):

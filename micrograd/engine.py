@@ -45,7 +45,6 @@ class Flow:
 
     __slots__ = ("op", "reached", "to_a", "to_b")
     is_leaf = False
-    forgets = False                 # whether no rule looks at the result itself
 
     def __init__(self, op: Operation, *reached: int) -> None:
         self.op, self.reached = op, reached
@@ -247,8 +246,8 @@ def topological_order(root: Value) -> tuple[list[Value], list[Value]]:
     for nodes, old in zip((operations, leaves), gradients):
         for node, gradient in zip(nodes, old):
             node.grad = gradient
-            node.look()                                 # some data is computed again when asked for
-    return operations, leaves
+    unfolded = [node.look() for node in operations]
+    return topological_order(root) if any(unfolded) else (operations, leaves)
 
 
 def check_whole(leaves: list[Value]) -> None:
@@ -518,9 +517,9 @@ class Value(Operand):
         """The same number as a constant, with no way back to what made it."""
         return Value(self.data, requires_grad=False)
 
-    def look(self) -> Value:
-        """This node with its data in place, for a reader."""
-        return self
+    def look(self) -> bool:
+        """Put in place, for a reader, what was left out for speed; whether there are new nodes below."""
+        return False
 
     def like(self, number: float) -> Value:
         """A constant of this node's kind and form, filled with a number."""
@@ -552,8 +551,8 @@ class Value(Operand):
         retain_graph = create_graph or (self._retains_graph if retain_graph is None else retain_graph)
         start = Nothing() if create_graph or self.rank else float("0")
         operations, leaves, before, before_leaves = sort(self, start)
-        kept = [node if retain_graph or node._extra or not node.rank else None for node in operations] if self.rank else (
-            operations.copy())
+        kept = operations.copy() if retain_graph or not self.rank else [
+            node if node._extra or not node.rank else None for node in operations]
         try:
             check_whole(leaves)
             chain_rule(self, seed, operations, create_graph, self.finisher(retain_graph))

@@ -44,7 +44,8 @@ class Operation:
     (12.0, 4.0, inf)
     """
 
-    __slots__ = ("array", "both", "defaults", "first", "forward", "kernel", "limit", "name", "rules", "second", "symbol")
+    __slots__ = ("array", "both", "defaults", "first", "forward", "kernel", "limit", "looks", "name", "rules", "second",
+                 "symbol")
 
     def __init__(self, name: str, symbol: str, forward: Callable, rules: tuple, *, limit: Callable | None = None,
                  array: str | Callable | None = None, defaults: dict[str, Any] | None = None) -> None:
@@ -52,9 +53,9 @@ class Operation:
         self.limit, self.defaults = limit, defaults or {}
         self.array = array or (name if getattr(forward, "__module__", "") == "math" else None)
         self.kernel: Callable | None = None             # the function on arrays, once it was looked up
-        self.both: Any = None
-        self.first: Any = None
-        self.second: Any = None                         # which inputs a gradient reaches; the engine's part
+        later: Any = None
+        self.both = self.first = self.second = later    # which inputs a gradient reaches; the engine's part
+        self.looks = later                              # what the rules look at, once it was asked
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Apply the operation to floats, arrays, or operands (which record it in their own way)."""
@@ -162,18 +163,19 @@ def _power_limit(a: float, b: float) -> float:
 
 
 def _where_arrays(np: Any, c: Any, a: Any, b: Any) -> Any:
-    """numpy.where; against 0 by a product with the mask, several times as fast, unless that made a nan of inf * 0."""
-    if getattr(c, "ndim", 0):
-        if a.__class__ is float and a == 0.0 and getattr(b, "shape", 0) == c.shape:
-            chosen = b * ~c
-        elif b.__class__ is float and b == 0.0 and getattr(a, "shape", 0) == c.shape:
-            chosen = a * c
-        else:
-            return np.where(c, a, b).astype(np.result_type(a, b), copy=False)
+    """numpy.where; a large array against 0 by a product with the mask, several times as fast, unless inf * 0 made a nan."""
+    if not getattr(c, "ndim", 0):
+        chosen = np.asarray(a if c else b, np.result_type(a, b))
+        return chosen if np.shape(a) == np.shape(b) else np.broadcast_to(chosen, np.broadcast(a, b).shape).copy()
+    if c.size < 2048:
+        return np.where(c, a, b)
+    x, mask = (b, ~c) if a.__class__ is float and a == 0.0 else (a, c) if b.__class__ is float and b == 0.0 else (None, c)
+    if getattr(x, "shape", 0) == c.shape:
+        chosen = x * mask
         length = np.vdot(chosen, chosen)
-        return chosen if length == length else np.where(c, a, b)
-    chosen = np.asarray(a if c else b, np.result_type(a, b))
-    return chosen if np.shape(a) == np.shape(b) else np.broadcast_to(chosen, np.broadcast(a, b).shape).copy()
+        if length == length:
+            return chosen
+    return np.where(c, a, b).astype(np.result_type(a, b), copy=False)
 
 
 def choose(condition: Any, a: Any, b: Any) -> Any:
@@ -182,7 +184,7 @@ def choose(condition: Any, a: Any, b: Any) -> Any:
         return a if condition else b
     if isinstance(condition, Operand) or isinstance(a, Operand) or isinstance(b, Operand):
         return where(condition, a, b)
-    return (where.kernel or where.array_kernel())(condition, a, b) if getattr(condition, "ndim", 0) else a if condition else b
+    return where.on_arrays(condition, a, b) if getattr(condition, "ndim", 0) else a if condition else b
 
 
 def _named(name: str) -> Operation:

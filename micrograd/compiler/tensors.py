@@ -145,7 +145,7 @@ class TensorTrace(Trace):
         before = set_thread("recording", True)
         try:
             for node in (*tape.given, *tape.inputs, *(node for node, _, _ in tape.operations)):
-                stands[node] = tracing(node.look().data if hasattr(node, "look") else node.data)
+                stands[node] = tracing(node.data)
                 of[stands[node]] = of[node]
             seed = tracing(np.ones(np.shape(tape.root.data)))
             of[seed] = self.constant(1.0) if not seed.ndim else self.frozen(seed.data)

@@ -11,47 +11,9 @@ can make inf or nan of ordinary numbers (exp, log, /, ...); + - * and relu leave
 silencing would cost as much as the operation.
 """
 
-from micrograd.tensor.arrays import (
-    amax,
-    amin,
-    cat,
-    cumsum,
-    dot,
-    einsum,
-    expand,
-    flatten,
-    gather,
-    generator,
-    log_softmax,
-    logsumexp,
-    manual_seed,
-    matmul,
-    max,
-    mean,
-    min,
-    norm,
-    outer,
-    permute,
-    prod,
-    softmax,
-    split,
-    squeeze,
-    stack,
-    std,
-    sum,
-    swapaxes,
-    take,
-    tril,
-    triu,
-    unsqueeze,
-    var,
-)
+from micrograd.tensor.arrays import *  # noqa: F403
+from micrograd.tensor.arrays import __all__ as _of_arrays
 from micrograd.tensor.kernels import cross_entropy, layer_norm
 from micrograd.tensor.node import ARRAY, Tensor, broadcast_to, reshape
 
-__all__ = [
-    "ARRAY", "Tensor", "amax", "amin", "broadcast_to", "cat", "cross_entropy", "cumsum", "dot", "einsum", "expand",
-    "flatten", "gather", "generator", "layer_norm", "log_softmax", "logsumexp", "manual_seed", "matmul", "max",
-    "mean", "min", "norm", "outer", "permute", "prod", "reshape", "softmax", "split", "squeeze", "stack", "std",
-    "sum", "swapaxes", "take", "tril", "triu", "unsqueeze", "var",
-]
+__all__ = ["ARRAY", "Tensor", "broadcast_to", "cross_entropy", "layer_norm", "reshape", *_of_arrays]

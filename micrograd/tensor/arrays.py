@@ -35,6 +35,10 @@ from micrograd.tensor.node import (
     whole,
 )
 
+__all__ = ["amax", "amin", "cat", "cumsum", "dot", "einsum", "expand", "flatten", "gather", "generator", "log_softmax",
+           "logsumexp", "manual_seed", "matmul", "max", "mean", "min", "norm", "outer", "permute", "prod", "softmax", "split",
+           "squeeze", "stack", "std", "sum", "swapaxes", "take", "tril", "triu", "unsqueeze", "var"]
+
 
 def _scatter_values(g: ndarray, index: Any, shape: tuple) -> ndarray:
     y = np.zeros(shape, g.dtype)
@@ -121,19 +125,29 @@ class MatMul(Call):
     """The flow of a product of two matrices, spelled out: it is most of every network."""
 
     __slots__ = ()
-    forgets = True
 
     def pull(self, node: Value) -> None:
         a, b, g = node._left, node._right, whole(node.grad, node.data)
-        if self is _SIDES and g.ndim == 2:
-            a.grad = a.grad + np.matmul(g, b.data.T)
-            b.grad = b.grad + np.matmul(a.data.T, g)
+        if self is _SIDES:
+            a.grad = a.grad + g.dot(b.data.T)
+            b.grad = b.grad + a.data.T.dot(g)
         elif self is _RIGHT:
-            b.grad = b.grad + np.matmul(a.data.T, g)
+            b.grad = b.grad + a.data.T.dot(g)
         else:
             self.hand_down(node)
 
 
+class Total(Call):
+    """The flow of a sum of all entries: each receives what the sum receives, and broadcasting makes up for the shape."""
+
+    __slots__ = ()
+
+    def pull(self, node: Value) -> None:
+        x = node._left
+        x.grad = x.grad + node.grad
+
+
+_TOTAL = Total(sum_op, (0,), (None, False))
 _SIDES, _RIGHT = MatMul(_matmul, (0, 1), ()), MatMul(_matmul, (1,), ())
 # a square root whose derivative at 0 is 0: for lengths and deviations, where PyTorch has it so
 _length = prepare(Operation("sqrt", "sqrt", math.sqrt, (
@@ -236,7 +250,7 @@ def matmul(a: Any, b: Any) -> Any:
     m, n = a.ndim, b.ndim
     if m == 2 == n and a.shape[1] == b.shape[0]:
         if a.__class__ is b.__class__ is Tensor and engine._ordinary and b.flow is not constant:
-            return record(np.matmul(a.data, b.data), _RIGHT if a.flow is constant else _SIDES, a, b)
+            return record(a.data.dot(b.data), _RIGHT if a.flow is constant else _SIDES, a, b)
         return call(_matmul, a, b)
     if not m or not n or a.shape[-1] != b.shape[builtins.max(n - 2, 0)]:
         raise ValueError(f"matmul cannot multiply the shapes {a.shape} and {b.shape}: "
@@ -256,6 +270,8 @@ def matmul(a: Any, b: Any) -> Any:
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Any:
     """The sum of all entries, or along axes."""
     if dim is None and axis is None and x.__class__ is Tensor:
+        if engine._ordinary and x.flow is not constant and not keepdim and not keepdims:
+            return record(np.add.reduce(x.data, None), _TOTAL, x)
         return call(sum_op, x, parameters=(None, keepdim or keepdims))
     return call(sum_op, x, parameters=(axes_of(x, dim, axis), keepdim or keepdims))
 
@@ -482,18 +498,20 @@ NUMPY_FUNCTIONS.update(
 
 
 class _Probe(Tensor):
-    """Finds out how often a result is referred to that no variable holds, where `binary` looks."""
+    """Finds out how often a result is referred to that no variable holds, where `unary` and `binary` look."""
 
     __slots__ = ()
 
-    def binary(self, op: Operation, other: Any) -> Any:
+    def unary(self, op: Operation, other: Any = None) -> Any:
         a = self.data
         return sys.getrefcount(self), sys.getrefcount(a)
 
+    binary = unary
+
 
 _named = _Probe(0.0)
-if _Probe(0.0) + 1.0 < _named + 1.0:                # so it can be told apart in this Python
-    node._temporary = _Probe(0.0) + 1.0                     # type: ignore[assignment]
+if _Probe(0.0).relu() < _named.relu() and _Probe(0.0) + 1.0 < _named + 1.0:     # so it can be told apart in this Python
+    node._alone, node._alone_left = _Probe(0.0).relu(), _Probe(0.0) + 1.0
 amax, amin = max, min
 for _function in (matmul, sum, mean, prod, var, std, max, min, logsumexp, softmax, log_softmax, norm, cumsum, gather, take,
                   tril, triu, outer, dot, swapaxes, split, squeeze, unsqueeze, flatten, cat, stack, einsum, reshape,

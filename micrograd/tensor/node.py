@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from micrograd import engine, ops
-from micrograd.engine import Flow, Inputs, Nothing, Sum, Value, constant, freed, prepare, thread, variable
+from micrograd.engine import Flow, Inputs, Nothing, Value, constant, freed, prepare, thread, variable
 from micrograd.engine import _data as data_of
-from micrograd.ops import TABLE, Operation, add, mul
+from micrograd.ops import TABLE, Operand, Operation, add
+from micrograd.tensor.memory import Released, looks
 
 _new = object.__new__
 ndarray = np.ndarray
@@ -49,14 +50,9 @@ def record(data: Any, flow: Flow, left: Any, right: Any = None) -> Tensor:
     return node
 
 
-class Released:
-    """In place of data whose memory another node took over: shape and dtype, and how to compute it again."""
-
-    def __init__(self, data: ndarray, again: Callable[[], ndarray]) -> None:
-        self.shape, self.dtype, self.ndim, self.size, self.again = data.shape, data.dtype, data.ndim, data.size, again
-
-
-_temporary = (-1, -1)               # the reference counts of a result that no variable holds, and of its data
+_LARGE = 4096                       # entries; memory of smaller arrays is not worth a look
+# the reference counts of a result that no variable holds, and of its data, where `unary` and `binary` look; set in arrays.py
+_alone = _alone_left = (-1, -1)
 
 class _Passes(threading.local):
     """The gradients that leaves took over in this thread's pass: no two may share one."""
@@ -99,29 +95,35 @@ class Tensor(Value):
     # ------------------------------------------------------------------------- recording
     def unary(self, op: Operation) -> Tensor:
         if engine._ordinary and self.flow is not constant:
-            return record((op.kernel or op.array_kernel())(self.data), op.both or prepare(op).both, self)
+            a, flow = self.data, op.both or prepare(op).both
+            y = (op.kernel or op.array_kernel())(a)
+            if a.size > _LARGE and (sys.getrefcount(self), sys.getrefcount(a)) == _alone:
+                self.release(flow)
+            return record(y, flow, self)
         return Tensor.apply_to(op, (self,))
 
     def binary(self, op: Operation, other: Any) -> Any:
         kind = other.__class__
-        if engine._ordinary and self.flow is not constant:
-            if kind is float or kind is int:
-                y = (op.kernel or op.array_kernel())(self.data, other)
-                return record(y, op.first or prepare(op).first, self, float(other))
-            if kind is Tensor:
-                a, b = self.data, other.data
-                if op is add and self.flow.forgets and a.size > 4096 and (
-                        (sys.getrefcount(self), sys.getrefcount(a)) == _temporary
-                        and a.dtype == b.dtype and a.shape[-b.ndim:] == b.shape):
-                    a += b                              # X @ W + b, and no variable holds X @ W: its memory serves again
-                    self.data = Released(a, functools.partial(self.flow.op.forward, *(x.data for x in self.operands())))
-                    return record(a, Sum(op, 0, 1) if other.flow is not constant else Kept(op, 0), self,
-                                  other if b.ndim == a.ndim else broadcast_to(other, a.shape))
-                if a.shape == b.shape:
-                    flow = (op.both or prepare(op).both) if other.flow is not constant else Kept(op, 0)
-                    return record((op.kernel or op.array_kernel())(a, b), flow, self, other)
-                if a.ndim > b.ndim == 1 and a.shape[-1] == b.shape[0]:              # a bias, the usual broadcast
-                    return self.binary(op, broadcast_to(other, a.shape))
+        if engine._ordinary and self.flow is not constant and (kind is Tensor or kind is float or kind is int):
+            a = self.data
+            alone = a.size > _LARGE and (sys.getrefcount(self), sys.getrefcount(a)) == _alone_left
+            try:
+                if kind is not Tensor:
+                    y = (op.kernel or op.array_kernel())(a, other)
+                    flow, other = op.first or prepare(op).first, float(other)
+                elif alone and op is add and self.lends(other.data):
+                    y, flow = a, flow_between(op, self, other, a)
+                    y += other.data                     # X @ W + b: the memory of the product serves again
+                else:
+                    y = (op.kernel or op.array_kernel())(a, other.data)
+                    flow = flow_between(op, self, other, y)
+                if alone:
+                    self.release(flow)
+                return record(y, flow, self, other)
+            except ValueError:
+                pass                                    # of shapes; said below
+        elif engine._ordinary and kind is Tensor and other.flow is not constant and self.data.shape == other.data.shape:
+            return record(op.on_arrays(self.data, other.data), Beside(op, 1), self, other)
         return Tensor.apply_to(op, (self, other))
 
     def reflected(self, op: Operation, other: Any) -> Any:
@@ -130,8 +132,19 @@ class Tensor(Value):
             return record(y, op.second or prepare(op).second, float(other), self)
         return Tensor.apply_to(op, (other, self))
 
-    __add__ = lambda self, other: self.binary(add, other)       # noqa: E731  (Value's are for numbers)
-    __mul__ = lambda self, other: self.binary(mul, other)       # noqa: E731
+    def release(self, user: Flow | None = None) -> bool:
+        """Let go of data that no variable holds, if no rule looks at it: neither this node's nor its only user's."""
+        free = not self.is_leaf and len(self.flow.op.rules) + 1 not in looks(self.flow) and not (user and 1 in looks(user))
+        if free and user:
+            self.data = Released(self.data, self.flow, self.operands())
+        return free
+
+    def lends(self, b: ndarray) -> bool:
+        """Whether b can be added in the memory of this node's data, which no variable holds."""
+        a = self.data
+        return a.base is None and a.dtype == b.dtype and a.shape[-b.ndim:] == b.shape and self.release()
+
+    __add__, __mul__ = Operand.__add__, Operand.__mul__         # Value's are for numbers
 
     def apply(self, op: Operation, *inputs: Any) -> Any:
         """Record an operation of the table on `inputs`, in general."""
@@ -154,23 +167,31 @@ class Tensor(Value):
         if not any(op.rules):
             return y
         y = np.asarray(y)
-        for i, x in enumerate(nodes):
-            if isinstance(x, Value) and x.flow is not constant and op.rules[i] and (
-                    not x.rank or x.data.shape != y.shape):
-                nodes[i] = broadcast_to(x, y.shape) if x.rank else lift(x, y)
-        return connect(op, y, nodes, lambda reached: (
+        nodes = [lift(x, y) if isinstance(x, Value) and not x.rank and x.flow is not constant and op.rules[i] else x
+                 for i, x in enumerate(nodes)]
+        if thread.observer is not None:
+            nodes = broadcast_inputs(op, nodes, y.shape)
+        same = all(x.data.shape == y.shape for x in nodes if isinstance(x, Value) and x.flow is not constant)
+        return connect(op, y, nodes, lambda reached: Spread(op, *reached) if not same else (
             prepare(op).both if len(reached) == len(nodes) < 3 else Flow(op, *reached)))
 
     # --------------------------------------------------------------------------- reading
     @property
     def inputs(self) -> tuple:
         """The nodes that this one was made of, as of a Value."""
-        return tuple(x.look() for x in Value.inputs.fget(self))         # type: ignore[attr-defined]
+        for x in (self, *self.operands()):
+            getattr(x, "look", bool)()
+        return Value.inputs.fget(self)                  # type: ignore[attr-defined]
 
-    def look(self) -> Tensor:
+    def look(self) -> bool:
         if self.data.__class__ is Released:
             self.data = self.data.again()
-        return self
+        if not isinstance(self.flow, Spread):
+            return False
+        nodes = broadcast_inputs(self.flow.op, self.operands(), self.data.shape, self.flow.reached)
+        self._left, self._right = nodes if len(nodes) == 2 else (Inputs(nodes), None)
+        self.flow = Flow(self.flow.op, *self.flow.reached)
+        return True
 
     _prev = inputs
     shape = property(lambda self: self.data.shape, doc="The lengths of the axes.")
@@ -257,9 +278,7 @@ class Tensor(Value):
         return f"Tensor({np.array2string(self.data, separator=', ', prefix='Tensor(', threshold=100)}{label}{grad})"
 
     # -------------------------------------------------------------------------- backward
-    @staticmethod
-    def quiet() -> Any:
-        return np.errstate(all="ignore")
+    quiet = functools.partial(np.errstate, all="ignore")
 
     def seed(self, gradient: Any = None, create_graph: bool = False) -> Any:
         _passes.given = set()
@@ -267,7 +286,7 @@ class Tensor(Value):
             if self.data.size != 1:
                 raise RuntimeError(f"backward needs a gradient for a result of shape {self.data.shape}: only of one number "
                                    "is the derivative 1; reduce it to a loss (.sum(), .mean()) or pass gradient=")
-            data = np.ones_like(self.data)
+            data = np.array(1.0, self.data.dtype).reshape(self.data.shape)
         else:
             data = np.array(data_of(gradient), self.data.dtype)
         if data.shape != self.data.shape:
@@ -283,7 +302,7 @@ class Tensor(Value):
     def finisher(self, retain_graph: bool) -> Callable[[Value], None]:
         def finish(node: Value) -> None:
             if node.rank:
-                node.grad = node.own(node.grad) if node._extra is not None and node._extra.get("retain") else None
+                node.grad = None if node._extra is None or not node._extra.get("retain") else node.own(node.grad)
             if not retain_graph:
                 node.flow = freed
                 node._left = node._right = None
@@ -317,8 +336,8 @@ class Tensor(Value):
         if self.flow is variable:
             self.grad = self.own(self.grad)
         super().receive(old)
-        if self.grad is not None and self.grad.__class__ is not ndarray and not isinstance(self.grad, Value):
-            self.grad = np.asarray(self.grad)           # of a sum of two numbers
+        if old is not None and self.grad is not None and not isinstance(self.grad, Value):
+            self.grad = np.asarray(self.grad)           # the sum of two arrays without axes is none
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         self.grad = None if set_to_none else np.zeros_like(self.data)
@@ -375,14 +394,61 @@ NUMPY_NAMES = ("dot", "squeeze", "tril", "triu", "cumsum", "sum", "mean", "prod"
                "einsum", "outer", "reshape", "broadcast_to", "swapaxes")
 
 
-class Kept(Flow):
-    """a, b -> y, where b is a constant node."""
+class Beside(Flow):
+    """a, b -> y, where the other one is a constant node."""
 
     __slots__ = ()
 
     def pull(self, node: Value) -> None:
-        a = node._left
-        a.grad = a.grad + self.to_a(node.grad, a.data, node._right.data, node.data)
+        a, b = node._left, node._right
+        if self.reached[0]:
+            b.grad = b.grad + self.to_b(node.grad, a.data, b.data, node.data)
+        else:
+            a.grad = a.grad + self.to_a(node.grad, a.data, b.data, node.data)
+
+
+class Spread(Flow):
+    """a, b -> y of several shapes: an input adds up what its copies receive.
+
+    Whoever reads the graph sees the copying as an operation of its own, `broadcast_to`: see `Tensor.look`.
+    """
+
+    __slots__ = ()
+
+    def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
+        g = g if isinstance(g, Value) else whole(g, y)
+        parts = [(i, self.op.rules[i](g, *inputs, y)) for i in self.reached]
+        return [(i, sum_to(part if isinstance(part, Value) else whole(part, y), inputs[i].shape)) for i, part in parts]
+
+
+class Bias(Spread):
+    """matrix + row, the usual case: it costs what the sum over the rows costs."""
+
+    __slots__ = ()
+
+    def pull(self, node: Value) -> None:
+        a, b, g = node._left, node._right, node.grad
+        a.grad = a.grad + g
+        b.grad = b.grad + column_sums(whole(g, node.data))
+
+
+_bias = Bias(add, 0, 1)
+
+
+def flow_between(op: Operation, a: Tensor, b: Tensor, y: Any) -> Flow:
+    """The way of a gradient from y to the variable a, and to b if that is one, of shapes that may differ."""
+    if a.data.shape == b.data.shape and b.flow is not constant:
+        return op.both or prepare(op).both
+    if b.flow is constant:
+        return Beside(op, 0) if a.data.shape == y.shape else Spread(op, 0)
+    return _bias if op is add and a.data.ndim == 2 and b.data.ndim == 1 and a.data.shape == y.shape else Spread(op, 0, 1)
+
+
+def broadcast_inputs(op: Operation, nodes: Sequence, shape: tuple, reached: Sequence[int] | None = None) -> list:
+    """The inputs of an operation with those that want a gradient in the shape of its result."""
+    reached = [i for i, rule in enumerate(op.rules) if rule] if reached is None else reached
+    return [broadcast_to(x, shape) if i in reached and isinstance(x, Value) and x.flow is not constant and x.rank else x
+            for i, x in enumerate(nodes)]
 
 
 class Call(Flow):
@@ -495,11 +561,22 @@ def restore(g: Any, x: Any, axis: tuple | None, keepdims: bool) -> Any:
     return broadcast_to(g, x.shape) if isinstance(g, Value) else g
 
 
+@functools.lru_cache(64)
+def ones(n: int, dtype: Any) -> ndarray:
+    """A row of ones."""
+    return np.ones(n, dtype)
+
+
+def column_sums(g: ndarray) -> ndarray:
+    """g.sum(0) of a matrix, as a product, which takes a third of the time."""
+    return ones(len(g), g.dtype).dot(g)
+
+
 def sum_to(g: Any, shape: tuple) -> Any:
     """The transpose of broadcasting: add up what was copied."""
     lead = len(g.shape) - len(shape)
     if g.__class__ is ndarray and g.shape[lead:] == shape:
-        return np.add.reduce(g, tuple(range(lead)))
+        return column_sums(g) if lead == 1 and g.ndim == 2 else np.add.reduce(g, tuple(range(lead)))
     axes = (*range(lead), *(k + lead for k, n in enumerate(shape) if n == 1 != g.shape[k + lead]))
     return reshape(call(sum_op, g, parameters=(axes, False)), shape)
 
