@@ -49,6 +49,12 @@ def _scatter_values(g: ndarray, index: Any, shape: tuple) -> ndarray:
     return y
 
 
+def _matrix(x: ndarray) -> ndarray:
+    if x.ndim < 2:
+        raise ValueError("a triangle is taken of a matrix, or of a batch of them")
+    return x
+
+
 def _scatter_along(g: ndarray, dim: int, index: ndarray, shape: tuple) -> ndarray:
     y = np.zeros(shape, g.dtype)
     places: list[Any] = list(np.indices(index.shape, sparse=True))
@@ -109,8 +115,8 @@ _matmul = array_op("matmul", np.matmul, lambda g, a, b, y: matmul(g, swapaxes(b,
                     lambda g, a, b, y: matmul(swapaxes(a, -1, -2), g))
 _cumsum: Operation = array_op("cumsum", lambda x, axis: x.cumsum(axis),
                     lambda g, x, y, axis: _reversed(call(_cumsum, _reversed(g, axis), parameters=(axis,)), axis))
-_tril = array_op("tril", np.tril, lambda g, x, y, k: tril(g, k))
-_triu = array_op("triu", np.triu, lambda g, x, y, k: triu(g, k))
+_tril = array_op("tril", lambda x, k: np.tril(_matrix(x), k), lambda g, x, y, k: tril(g, k))
+_triu = array_op("triu", lambda x, k: np.triu(_matrix(x), k), lambda g, x, y, k: triu(g, k))
 _max = array_op("max", lambda x, axis: np.maximum.reduce(x, axis, keepdims=True), lambda g, x, y, axis: g * _share(x, y),
                  curved=True)
 _min = array_op("min", lambda x, axis: np.minimum.reduce(x, axis, keepdims=True), lambda g, x, y, axis: g * _share(x, y),
