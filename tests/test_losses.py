@@ -137,15 +137,19 @@ def test_cross_entropy_is_pytorchs(name, reduction):
     np.testing.assert_allclose(mine.grad, other.grad.numpy(), rtol=1e-12, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["plain", "ignored", "smoothed", "probabilities", "large"])
-def test_cross_entropy_of_values_is_that_of_batches(name):
-    x, t, options = CROSS[name]
-    batch, values = Tensor(x), [[Value(v) for v in row] for row in x]
-    nn.cross_entropy(batch, t, **options).backward()
-    loss = nn.cross_entropy(values, t.tolist(), **options)
-    loss.backward()
-    assert loss.data == pytest.approx(nn.cross_entropy(batch, t, **options).item(), rel=1e-12)
-    np.testing.assert_allclose([[v.grad for v in row] for row in values], batch.grad, rtol=1e-10, atol=1e-12)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", [*CROSS, "one weighted sample"])
+def test_cross_entropy_of_values_is_that_of_batches(name, reduction):
+    x, t, options = CROSS.get(name, (LOGITS[0], np.array(2), {"weight": WEIGHT[0]}))
+    batch, values = Tensor(x), [Value(v) for v in x.ravel()]
+    losses = nn.cross_entropy(batch, t, reduction=reduction, **options)
+    rows = [values[k:k + 3] for k in range(0, len(values), 3)]
+    ours = nn.cross_entropy(rows if x.ndim == 2 else values, t.tolist(), reduction=reduction, **options)
+    ours = ours if isinstance(ours, list) else [ours]
+    np.testing.assert_allclose([v.data for v in ours], losses.data.ravel(), rtol=1e-12)
+    losses.sum().backward()
+    sum(ours).backward()
+    np.testing.assert_allclose([v.grad for v in values], batch.grad.ravel(), rtol=1e-10, atol=1e-12)
 
 
 def test_targets_of_cross_entropy():
@@ -158,8 +162,11 @@ def test_targets_of_cross_entropy():
                      lambda: nn.cross_entropy([Value(1.0), Value(2.0)], wrong)):  # noqa: B023
             with pytest.raises(IndexError):
                 loss()
-    with pytest.raises(ValueError, match="Tensors"):
-        nn.cross_entropy([Value(1.0)], 0, weight=[1.0])
+    values = [Value(1.0), Value(2.0)]
+    assert math.isnan(nn.cross_entropy([values], [-100]).data)
+    for row, target, weight in ((values, 0, [1.0]), (values, [1.0], None)):
+        with pytest.raises(ValueError):
+            nn.cross_entropy(row, target, weight=weight)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

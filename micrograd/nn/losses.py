@@ -129,7 +129,8 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
                   label_smoothing: float = 0.0) -> Any:
     """-log softmax(input)[target], from logits: (n, classes, ...) and class indices (n, ...) or probabilities.
 
-    Of Values: a list of logits and an index or probabilities, or lists of these.
+    Of Values: a list of logits and an index or probabilities, or lists of these. A mean is over the weights of what
+    counts, so classes that weigh little do not make the loss small.
 
     >>> from micrograd import Value
     >>> x = [Value(0.0), Value(0.0)]
@@ -139,19 +140,28 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     if not isinstance(input, (list, tuple)):
         from micrograd import tensor
         return tensor.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
-    if weight is not None:
-        raise ValueError("weight is for Tensors; multiply the losses of Values (reduction='none') yourself")
-    if isinstance(input[0], (list, tuple)):
-        kept = [(x, t) for x, t in zip(input, target, strict=True) if isinstance(t, (list, tuple)) or t != ignore_index]
-        return _reduce([cross_entropy(x, t, label_smoothing=label_smoothing) for x, t in kept], reduction)
+    alone = not isinstance(input[0], (list, tuple))
+    losses, counts = zip(*[_surprise(x, t, weight, ignore_index, label_smoothing)
+                           for x, t in ([(input, target)] if alone else zip(input, target, strict=True))])
+    if reduction == "mean":                             # over the weights of what counts
+        loss = losses[0] if alone else sum(losses)
+        return loss if sum(counts) == 1 else loss * ops.div(1.0, sum(counts))
+    return losses[0] if alone else _reduce(list(losses), reduction)
+
+
+def _surprise(x: Any, target: Any, weight: Any, ignore_index: int, label_smoothing: float) -> tuple[Any, float]:
+    """The cross-entropy of one sample of Values, and what it counts in a mean."""
+    weights, count = [1.0] * len(x) if weight is None else weight, 1.0
     if not isinstance(target, (list, tuple)):
-        if not 0 <= target < len(input):
-            raise IndexError(f"a target is a class of 0 to {len(input) - 1}, got {target}")
-        target = [float(k == target) for k in range(len(input))]
-    top = max(float(x) for x in input)
-    total = ops.log(sum(ops.exp(x - top) for x in input)) + top
-    shares = [(1 - label_smoothing) * t + label_smoothing / len(input) for t in target]
-    return sum((total - x) * share for x, share in zip(input, shares) if share)
+        if target == ignore_index:
+            return x[0] * 0.0, 0.0
+        if not 0 <= target < len(x):
+            raise IndexError(f"a target is a class of 0 to {len(x) - 1}, got {target}")
+        count, target = weights[target], [float(k == target) for k in range(len(x))]
+    top = max(float(logit) for logit in x)
+    total = ops.log(sum(ops.exp(logit - top) for logit in x)) + top
+    shares = [((1 - label_smoothing) * t + label_smoothing / len(x)) * w for t, w in zip(target, weights, strict=True)]
+    return sum((total - logit) * share for logit, share in zip(x, shares, strict=True) if share), count
 
 
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
