@@ -346,7 +346,7 @@ def _check(root: Any) -> None:
 def number_of(x: Any) -> Any:
     """The number that a node or an array of one entry holds; None if there are several."""
     data = x.data if isinstance(x, Value) else x
-    return None if data is None else float(data) if getattr(data, "size", 1) == 1 else None
+    return None if data is None or getattr(data, "size", 1) != 1 else data.item() if hasattr(data, "item") else float(data)
 
 
 def handed_down(node: Value, g: Any) -> list[tuple[int, Any]]:
