@@ -266,7 +266,7 @@ def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bo
         dL/dx  =  sum over the uses y of x of   dL/dy * dy/dx
     """
     root.grad = seed
-    watch, recording = thread.observer, set_thread("recording", create_graph or thread.recording)
+    watch, recording, node = thread.observer, set_thread("recording", create_graph or thread.recording), root
     try:
         with root.quiet():
             while operations:
@@ -284,6 +284,9 @@ def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bo
                     watch.passed(node)
                 if finish is not None:
                     finish(node)
+    except BaseException:
+        operations.append(node)                         # so that the caller finds all whose gradient is not done
+        raise
     finally:
         set_thread("recording", recording)
 
@@ -560,7 +563,7 @@ class Value(Operand):
                 for leaf, old in zip(leaves, before_leaves):
                     leaf.receive(old)
         except BaseException:
-            for node, grad in zip(kept + leaves, before + before_leaves):
+            for node, grad in [*zip(operations, before), *zip(kept + leaves, before + before_leaves)]:
                 if node is not None:
                     node.grad = grad
             raise
