@@ -615,8 +615,6 @@ def _forget(node: Value) -> None:
 class _Recomputed(Flow):
     """The flow of a checkpoint: run the function again, walk back through what it makes, forget it."""
 
-    __slots__ = ("fn", "i", "inputs", "state")
-
     def __init__(self, fn: Callable, inputs: tuple, state: tuple | None, i: int) -> None:
         super().__init__(_CHECKPOINT)
         self.fn, self.inputs, self.state, self.i = fn, inputs, state, i

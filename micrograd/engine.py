@@ -64,6 +64,10 @@ class Flow:
         for i, part in self.contributions(node.grad, [see(x) for x in inputs], see(node)):
             inputs[i].grad = inputs[i].grad + (part if give is None else give(inputs[i], part))
 
+    def unfold(self, node: Value, gradient: Any) -> bool:
+        """Make nodes, which have received `gradient`, of what was left out for speed; whether there were any."""
+        return False
+
     def pull(self, node: Value) -> None:
         """As numbers; the flows below spell it out, for that is where time goes."""
         self.hand_down(node)
@@ -72,8 +76,6 @@ class Flow:
 class One(Flow):
     """x -> y"""
 
-    __slots__ = ()
-
     def pull(self, node: Value) -> None:
         x = node._left
         x.grad = x.grad + self.to_a(node.grad, x.data, node.data)
@@ -81,8 +83,6 @@ class One(Flow):
 
 class Both(Flow):
     """a, b -> y, where both want a gradient. They may be one and the same node: both parts count."""
-
-    __slots__ = ()
 
     def pull(self, node: Value) -> None:
         a, b = node._left, node._right
@@ -93,9 +93,7 @@ class Both(Flow):
 
 
 class Sum(Both):
-    """a + b: nearly half of all nodes, and without a call a third faster."""
-
-    __slots__ = ()
+    """a + b: the most frequent one, and without a call a third faster."""
 
     def pull(self, node: Value) -> None:
         a, b, g = node._left, node._right, node.grad
@@ -103,49 +101,25 @@ class Sum(Both):
         b.grad = b.grad + g
 
 
-class Product(Both):
-    """a * b: the other half."""
-
-    __slots__ = ()
+class Beside(Flow):
+    """a, b -> y, where one is a plain number or a constant."""
 
     def pull(self, node: Value) -> None:
-        a, b, g = node._left, node._right, node.grad
-        to_a, to_b = g * b.data, g * a.data
-        a.grad = a.grad + to_a
-        b.grad = b.grad + to_b
-
-
-class First(Flow):
-    """a, b -> y, where b is a plain number."""
-
-    __slots__ = ()
-
-    def pull(self, node: Value) -> None:
-        a = node._left
-        a.grad = a.grad + self.to_a(node.grad, a.data, node._right, node.data)
-
-
-class Second(Flow):
-    """a, b -> y, where a is a plain number."""
-
-    __slots__ = ()
-
-    def pull(self, node: Value) -> None:
-        b = node._right
-        b.grad = b.grad + self.to_b(node.grad, node._left, b.data, node.data)
+        a, b = node._left, node._right
+        if self.reached[0]:
+            b.grad = b.grad + self.to_b(node.grad, a if a.__class__ is float else a.data, b.data, node.data)
+        else:
+            a.grad = a.grad + self.to_a(node.grad, a.data, b if b.__class__ is float else b.data, node.data)
 
 
 class Leaf(Flow):
     """The end of the way: a variable keeps what arrives, a constant is never reached."""
 
-    __slots__ = ()
     is_leaf = True
 
 
 class ByHand(Flow):
     """micrograd's way to define an operation: a function that adds to the `.grad` of the parents."""
-
-    __slots__ = ("function",)
 
     def __init__(self, symbol: str, inputs: tuple, function: Callable[[Value], None] = lambda node: None) -> None:
         super().__init__(Operation(symbol, symbol, _unknown, (None,) * len(inputs)), *range(len(inputs)))
@@ -165,8 +139,6 @@ class ByHand(Flow):
 
 class Freed(Flow):
     """A node whose graph was given back to memory by `backward(retain_graph=False)`."""
-
-    __slots__ = ()
 
     def hand_down(self, node: Value, see: Callable = _data, give: Callable | None = None) -> None:
         raise RuntimeError("the graph of this result was freed by an earlier backward(); "
@@ -191,10 +163,9 @@ variable, constant, freed = Leaf(_NONE), Leaf(_NONE), Freed(_NONE)
 
 def prepare(op: Operation) -> Operation:
     """Give an operation the ways that a gradient may take through it."""
-    if op.both is None and len(op.rules) == 1:
-        op.both = One(op, 0)
-    elif op.both is None and len(op.rules) == 2:
-        op.both, op.first, op.second = {add: Sum, mul: Product}.get(op, Both)(op, 0, 1), First(op, 0), Second(op, 1)
+    if op.both is None and len(op.rules) < 3:
+        op.both = One(op, 0) if len(op.rules) == 1 else (Sum if op is add else Both)(op, 0, 1)
+        op.first, op.second = Beside(op, 0), Beside(op, 1)
     return op
 
 
@@ -217,7 +188,11 @@ def sort(root: Value, mark: Any) -> tuple[list[Value], list[Value], list, list]:
     untried: dict[Inputs, Iterator] = {}
     node = root
     while True:
-        left, right = node._left, node._right
+        left, right, added = node._left, node._right, node._added
+        if added is not None and added.grad is not mark:
+            waiting.append(node)
+            node = added
+            continue
         if left.__class__ is Inputs:                    # more than two: the next that is missing
             missing = (x for x in left if x.__class__ is not float and x.grad is not mark)
             left = next(untried.setdefault(left, missing), 0.0)
@@ -342,7 +317,7 @@ unset = float("0")                  # the gradient before any arrived: equal to 
 _new = object.__new__
 
 
-def _node(data: float, flow: Flow, left: Any, right: Any) -> Value:
+def _node(data: float, flow: Flow, left: Any, right: Any, added: Any = None) -> Value:
     """A new inner node. References go from a node to its inputs and nowhere else: no closures, no cycles."""
     node = _new(Value)
     node.data = data
@@ -350,6 +325,7 @@ def _node(data: float, flow: Flow, left: Any, right: Any) -> Value:
     node.flow = flow
     node._left = left
     node._right = right
+    node._added = added
     node._extra = None
     return node
 
@@ -382,7 +358,7 @@ class Value(Operand):
     (Value(data=7.0, grad=1.0), 2.0)
     """
 
-    __slots__ = ("__weakref__", "_extra", "_left", "_right", "data", "flow", "grad")
+    __slots__ = ("__weakref__", "_added", "_extra", "_left", "_right", "data", "flow", "grad")
     _retains_graph = True
     quiet: Callable = Quiet                             # what keeps the arithmetic of rules from warning
 
@@ -393,6 +369,7 @@ class Value(Operand):
         self.flow: Flow = variable if requires_grad else constant
         self._left: Any = Inputs(_children) or None
         self._right: Any = None
+        self._added: Any = None
         self._extra: dict[str, Any] | None = {"label": label} if label else None
         if self._left and thread.recording and any(x.requires_grad for x in self._left):
             self.flow = ByHand(_op, self._left)
@@ -442,13 +419,7 @@ class Value(Operand):
         reached = [i for i, x in enumerate(inputs) if op.rules[i] and x.__class__ is not float and x.requires_grad]
         if not reached or not thread.recording:
             return Value(data, requires_grad=False)
-        prepare(op)
-        if len(reached) == len(inputs) < 3:
-            flow = op.both
-        elif len(inputs) == 2 and inputs[1 - reached[0]].__class__ is float:
-            flow = op.second if reached[0] else op.first
-        else:
-            flow = Flow(op, *reached)
+        flow = prepare(op).both if len(reached) == len(inputs) < 3 else Flow(op, *reached)
         left, right = inputs if len(inputs) == 2 else (inputs[0] if len(inputs) == 1 else Inputs(inputs), None)
         node = _node(data, flow, left, right)
         if thread.observer is not None:
@@ -466,17 +437,19 @@ class Value(Operand):
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The nodes that this one was made of, in order, once per use; plain numbers as constants."""
+        self.look()
         operands = self.operands()
         if any(x.__class__ is float for x in operands):         # from now on kept, so that each look gives the same
             operands = tuple(Value(x, requires_grad=False) if x.__class__ is float else x for x in operands)
             self._left, self._right = operands if len(operands) == 2 else (Inputs(operands), None)
-            self.flow = Flow(self.flow.op, *self.flow.reached) if isinstance(self.flow, (First, Second)) else self.flow
         return operands
 
     def operands(self) -> tuple:
         """The inputs as they are kept: nodes, and floats for plain numbers."""
         if self._left.__class__ is Inputs:
             return self._left
+        if self._added is not None:
+            return self._added, self._left, self._right
         return () if self._left is None else (self._left,) if self._right is None else (self._left, self._right)
 
     @property
@@ -521,8 +494,8 @@ class Value(Operand):
         return Value(self.data, requires_grad=False)
 
     def look(self) -> bool:
-        """Put in place, for a reader, what was left out for speed; whether there are new nodes below."""
-        return False
+        """Put in place, for a reader, what was left out for speed; whether there are new nodes."""
+        return self.flow.unfold(self, self.grad)
 
     def like(self, number: float) -> Value:
         """A constant of this node's kind and form, filled with a number."""
@@ -583,7 +556,7 @@ class Value(Operand):
 
     def free(self) -> None:
         """Let go of the inputs."""
-        self.flow, self._left, self._right = freed, None, None
+        self.flow, self._left, self._right, self._added = freed, None, None, None
 
     def receive(self, old: Any) -> None:
         """The end of a pass at a leaf: hooks, then what came is added to the gradient of earlier passes."""
@@ -637,7 +610,7 @@ class Value(Operand):
 
     @_op.setter
     def _op(self, symbol: str) -> None:
-        old = self.flow.op
+        old = self.op
         if isinstance(self.flow, ByHand):
             self._by_hand(symbol, self.flow.function)
         elif not self.is_leaf:
@@ -646,6 +619,7 @@ class Value(Operand):
     @property
     def _backward(self) -> Callable[[], None]:
         """Push this one node's gradient to its inputs, by hand."""
+        self.flow.unfold(self, unset)
         return lambda: chain_rule(self, self.grad, [self])
 
     @_backward.setter
@@ -654,7 +628,7 @@ class Value(Operand):
 
     def _by_hand(self, symbol: str, pull: Callable) -> None:
         if not self.is_leaf:                            # a leaf or a constant hands nothing down
-            self.flow = ByHand(symbol, self.operands(), pull)
+            self.flow = ByHand(symbol, self.inputs, pull)
 
     # ------------------------------------------------------------------------- as a number
     def __repr__(self) -> str:

@@ -20,12 +20,13 @@ exp log tanh relu where maximum""".split()
 
 # arrows point upwards: a room may import from those named here, at its top or when it is needed
 ARROWS = {
+    "bar": "",                                              # for long loops
     "ops": "",
     "engine": "ops",
     "autograd": "ops engine",
     "tensor": "ops engine autograd",
-    "optim": "ops engine",
-    "nn": "ops engine autograd tensor optim",
+    "optim": "ops engine bar",
+    "nn": "ops engine autograd tensor optim bar",
     "names": "ops",                                         # a formula that writes itself down: the words of the table
     "expression": "ops engine",
     "drawing": "ops engine names",
@@ -169,7 +170,7 @@ def code_lines(path: Path) -> int:
 
 def test_the_core_reads_in_an_evening_and_the_whole_in_a_weekend():
     sizes = {str(path.relative_to(HOUSE)): code_lines(path) for path in FILES}
-    assert sizes["ops.py"] + sizes["engine.py"] <= 650          # the plan says 400: what is above is debt, and may only shrink
+    assert sizes["ops.py"] + sizes["engine.py"] <= 640          # the plan says 400: what is above is debt, and may only shrink
     assert sum(sizes.values()) <= 6900                          # the plan says 4,000
     assert {name: size for name, size in sizes.items() if size > 450} == {}
 

@@ -13,7 +13,7 @@ from typing import Any
 from micrograd import engine
 from micrograd.engine import Flow, Value, constant, unset
 from micrograd.nn.module import Module
-from micrograd.ops import TABLE, Operation, relu
+from micrograd.ops import TABLE, Operation, add, relu
 
 
 def activation_named(name: str) -> Operation | None:
@@ -26,13 +26,47 @@ def activation_named(name: str) -> Operation | None:
     return TABLE[name]
 
 
+class SumWithProduct(Flow):
+    """c + w * x in one node: a neuron has half as many. A reader is shown two."""
+
+    def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
+        return [(0, g), (1, g * inputs[2]), (2, g * inputs[1])]
+
+    def pull(self, node: Value) -> None:
+        c, w, x, g = node._added, node._left, node._right, node.grad
+        to_w, to_x = g * x.data, g * w.data
+        c.grad = c.grad + g
+        w.grad = w.grad + to_w
+        x.grad = x.grad + to_x
+
+    def unfold(self, node: Value, gradient: Any) -> bool:
+        c, w, x = node.operands()
+        product = engine._node(w.data * x.data, engine._product, w, x)
+        product.grad = gradient
+        node.flow, node._left, node._right, node._added = engine._sum, c, product, None
+        return True
+
+
+_sum_with_product = SumWithProduct(add, 0, 1, 2)
+
+
+def weighted_sum(weights: Sequence, inputs: Sequence, start: Any) -> Any:
+    """start + w * x + w * x + ..."""
+    total, node = start, engine._node
+    for w, x in zip(weights, inputs):
+        if w.__class__ is x.__class__ is total.__class__ is Value and engine._ordinary and not (
+                w.flow is constant or x.flow is constant or total.flow is constant):
+            total = node(total.data + w.data * x.data, _sum_with_product, w, x, total)
+        else:
+            total = total + w * x
+    return total
+
+
 class Network(Flow):
     """Σ: a neuron, or layers of neurons, in one node; its inputs are x, then all weights, then all biases.
 
     It remembers what it computed on the way, so its gradients are those of the data as it was then.
     """
-
-    __slots__ = ("bends", "sizes")
 
     def __init__(self, op: Operation, sizes: tuple[int, ...], bends: tuple[Operation | None, ...], *reached: int) -> None:
         super().__init__(op, *reached)
@@ -168,10 +202,7 @@ class Neuron(Module):
             raise ValueError(f"a neuron with {len(self.w)} weights got {len(x)} inputs; pass one for each weight")
         if self.fused and (given := scalars(x)):
             return fuse([[self]], (*self.w, self.b), *given)
-        act = self.b
-        for wi, xi in zip(self.w, x):
-            act = act.__add__(wi.__mul__(xi))           # act + wi * xi, and a tenth off the forward pass
-        bend = self._bend
+        act, bend = weighted_sum(self.w, x, self.b), self._bend
         return act if bend is None else bend(act) if bend.defaults else act.unary(bend)
 
     def parameters(self) -> list[Value]:

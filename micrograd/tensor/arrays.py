@@ -130,8 +130,6 @@ _log_softmax = array_op("log_softmax", _log_softmax_values, lambda g, x, y, axis
 class MatMul(Call):
     """The flow of a product of two matrices, spelled out: it is most of every network."""
 
-    __slots__ = ()
-
     def pull(self, node: Value) -> None:
         a, b, g = node._left, node._right, whole(node.grad, node.data)
         if self is _SIDES:
@@ -145,8 +143,6 @@ class MatMul(Call):
 
 class Total(Call):
     """The flow of a sum of all entries: each receives what the sum receives, and broadcasting makes up for the shape."""
-
-    __slots__ = ()
 
     def pull(self, node: Value) -> None:
         x = node._left
@@ -405,8 +401,6 @@ def cat(tensors: Sequence, dim: int = 0, *, axis: int | None = None) -> Any:
 
 class _Joined(Call):
     """The flow of cat: the tangents of the parts are joined as the parts were."""
-
-    __slots__ = ()
 
     def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
         g = g if isinstance(g, Value) else whole(g, y)

@@ -46,7 +46,7 @@ def record(data: Any, flow: Flow, left: Any, right: Any = None) -> Tensor:
     node.flow = flow
     node._left = left
     node._right = right
-    node._extra = None
+    node._added = node._extra = None
     return node
 
 
@@ -123,7 +123,7 @@ class Tensor(Value):
             except ValueError:
                 pass                                    # of shapes; said below
         elif engine._ordinary and kind is Tensor and other.flow is not constant and self.data.shape == other.data.shape:
-            return record(op.on_arrays(self.data, other.data), Beside(op, 1), self, other)
+            return record(op.on_arrays(self.data, other.data), op.second or prepare(op).second, self, other)
         return Tensor.apply_to(op, (self, other))
 
     def reflected(self, op: Operation, other: Any) -> Any:
@@ -186,12 +186,7 @@ class Tensor(Value):
     def look(self) -> bool:
         if self.data.__class__ is Released:
             self.data = self.data.again()
-        if not isinstance(self.flow, Spread):
-            return False
-        nodes = broadcast_inputs(self.flow.op, self.operands(), self.data.shape, self.flow.reached)
-        self._left, self._right = nodes if len(nodes) == 2 else (Inputs(nodes), None)
-        self.flow = Flow(self.flow.op, *self.flow.reached)
-        return True
+        return self.flow.unfold(self, None)
 
     _prev = inputs
     shape = property(lambda self: self.data.shape, doc="The lengths of the axes.")
@@ -394,26 +389,17 @@ NUMPY_NAMES = ("dot", "squeeze", "tril", "triu", "cumsum", "sum", "mean", "prod"
                "einsum", "outer", "reshape", "broadcast_to", "swapaxes")
 
 
-class Beside(Flow):
-    """a, b -> y, where the other one is a constant node."""
-
-    __slots__ = ()
-
-    def pull(self, node: Value) -> None:
-        a, b = node._left, node._right
-        if self.reached[0]:
-            b.grad = b.grad + self.to_b(node.grad, a.data, b.data, node.data)
-        else:
-            a.grad = a.grad + self.to_a(node.grad, a.data, b.data, node.data)
-
-
 class Spread(Flow):
     """a, b -> y of several shapes: an input adds up what its copies receive.
 
-    Whoever reads the graph sees the copying as an operation of its own, `broadcast_to`: see `Tensor.look`.
+    Whoever reads the graph sees the copying as an operation of its own, `broadcast_to`.
     """
 
-    __slots__ = ()
+    def unfold(self, node: Value, gradient: Any) -> bool:
+        nodes = broadcast_inputs(self.op, node.operands(), node.data.shape, self.reached)
+        node._left, node._right = nodes if len(nodes) == 2 else (Inputs(nodes), None)
+        node.flow = Flow(self.op, *self.reached)
+        return True
 
     def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
         g = g if isinstance(g, Value) else whole(g, y)
@@ -423,8 +409,6 @@ class Spread(Flow):
 
 class Bias(Spread):
     """matrix + row, the usual case: it costs what the sum over the rows costs."""
-
-    __slots__ = ()
 
     def pull(self, node: Value) -> None:
         a, b, g = node._left, node._right, node.grad
@@ -440,7 +424,7 @@ def flow_between(op: Operation, a: Tensor, b: Tensor, y: Any) -> Flow:
     if a.data.shape == b.data.shape and b.flow is not constant:
         return op.both or prepare(op).both
     if b.flow is constant:
-        return Beside(op, 0) if a.data.shape == y.shape else Spread(op, 0)
+        return op.first or prepare(op).first if a.data.shape == y.shape else Spread(op, 0)
     return _bias if op is add and a.data.ndim == 2 and b.data.ndim == 1 and a.data.shape == y.shape else Spread(op, 0, 1)
 
 
