@@ -12,15 +12,16 @@ from micrograd.drawing.scene import Edge, Node, Scene, finite
 from micrograd.drawing.styles import LEVELS, THEMES, Scale
 
 MARKS = ("dead", "saturated")
-_PLAIN = re.compile(r"[\w.+-]+( [\w.+-]+)*", re.ASCII).fullmatch
+_PLAIN = re.compile(r"[\w.+—-]+( [\w.+—-]+)*", re.ASCII).fullmatch
 _SIGNS = {"*": "×", "/": "÷", "-": "−"}
 
 
 def visible(text: str, most: int = 80) -> str:
     """A text that every XML parser takes: control characters as pictures of themselves, the rest verbatim."""
     shown = text if len(text) <= most else text[:most - 1] + "…"
-    return "".join(c if c == "\n" or c.isprintable() or unicodedata.category(c) in ("Zs", "Cf") else
-                   chr(0x2400 + ord(c)) if c < " " else "\ufffd" for c in shown)
+    return shown if shown.isprintable() else "".join(
+        c if c == "\n" or c.isprintable() or unicodedata.category(c) in ("Zs", "Cf") else
+        chr(0x2400 + ord(c)) if c < " " else "\ufffd" for c in shown)
 
 
 def quoted(text: str, special: str = "") -> str:
@@ -98,7 +99,7 @@ def dot_lines(scene: Scene, lit: set[str], caption: str, options: Any) -> Iterat
         for i in range(len(node.group)):
             order.setdefault(node.group[:i + 1], len(order))
     for node in sorted(scene.nodes, key=lambda node: [order[node.group[:i + 1]] for i in range(len(node.group))]):
-        shared = len(commonprefix([depth, node.group]))
+        shared = len(depth if node.group == depth else commonprefix([depth, node.group]))
         yield from ["}"] * (len(depth) - shared)
         for i in range(shared, len(node.group)):
             number = order[node.group[:i + 1]]
