@@ -42,9 +42,14 @@ def field(text: str) -> str:
     return room + quoted(visible(text), "{}|<>")[1:-1] + room
 
 
+def mark_of(node: Node, options: Any) -> str:
+    """What is wrong with an operation, such as `dead`; '' if nothing is."""
+    return next((m for m in node.marks if m.endswith(MARKS)), "") if options.marks else ""
+
+
 def sign_of(node: Node, options: Any) -> str:
     """The sign of the operation, and in a second line what is wrong with it."""
-    mark = next((m for m in node.marks if m.endswith(MARKS)), "") if options.marks else ""
+    mark = mark_of(node, options)
     return _SIGNS.get(node.symbol, node.symbol) + f"\n{mark}" * bool(mark)
 
 
@@ -112,7 +117,7 @@ def dot_lines(scene: Scene, lit: set[str], caption: str, options: Any) -> Iterat
                f'label="{record(node, options)}" {colours[role]}{thick}]')
         if node.symbol and options.operations == "nodes":
             text = sign_of(node, options)
-            role = "lit" if node.id in lit else "dim" if options.path else text.partition("\n")[2].split(" ")[-1] or "op"
+            role = "lit" if node.id in lit else "dim" if options.path else mark_of(node, options).split(" ")[-1] or "op"
             yield (f'{node.id}op [id="{start}{node.id}-op" class="op {role}" shape=ellipse width=0.3 height=0.3 '
                    f'margin="0.03,0.01" label={quoted(visible(text))} {colours[role]}]')
     yield from ["}"] * len(depth)
