@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import hypothesis
 import pytest
@@ -14,14 +16,21 @@ from micrograd import engine
 
 torch.set_default_dtype(torch.float64)
 torch.set_num_threads(1)
-hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
-hypothesis.settings.load_profile("fixed")
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None, max_examples=100)
+# ten times as many and other ones each night, with a line to copy that repeats a failure
+hypothesis.settings.register_profile("nightly", deadline=None, database=None, max_examples=1000, print_blob=True)
+hypothesis.settings.load_profile("nightly" if os.environ.get("MICROGRAD_NIGHTLY") == "1" else "fixed")
 gc.freeze()                                                 # a collection need not look at all of PyTorch each time
 
 
 def close(a: float, b: float, rel: float = 1e-9, abs: float = 1e-290) -> bool:
     """Whether two numbers agree; nan agrees with nan, an infinity with itself."""
     return math.isnan(a) and math.isnan(b) or math.isclose(a, b, rel_tol=rel, abs_tol=abs)
+
+
+def examples(share: float = 1.0, **more: Any) -> hypothesis.settings:
+    """`share` times the examples of the profile: 100 on every change, 1,000 with MICROGRAD_NIGHTLY=1."""
+    return hypothesis.settings(max_examples=round(share * hypothesis.settings().max_examples), **more)
 
 
 def torch_leaf(x: float) -> torch.Tensor:
