@@ -225,6 +225,8 @@ class Story:
     def sections(self) -> list[Section]:
         """The whole story, for any format."""
         variables = [x for x in self.leaves if x.requires_grad] if self.wrt is None else [self.wrt]
+        if not variables:
+            raise ValueError(f"there is nothing to explain about {self.root!r:.80}: all that it depends on was frozen since")
         root, one = self.piece(self.root).text, variables[0]
         forward = (f"How {self._equal(root, self.root.data)} comes about", self._given(),
                    [(f"({n}) ", self._computed(node)) for n, node in self.lines])
