@@ -85,6 +85,8 @@ def _run(command: list[str], text: str, timeout: float) -> bytes:
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
         raise ValueError(f"Graphviz cannot draw this: {reason[-1]}; it begins {text[:60]!r}")
+    if {"-Tsvg": b"<svg", "-Tpng": b"\x89PNG"}.get(command[-1], b"") not in done.stdout[:2000]:
+        raise ValueError(f"{command[0]} gave no picture but {done.stdout[:40]!r}; is it Graphviz?")
     return done.stdout
 
 

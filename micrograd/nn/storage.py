@@ -42,7 +42,7 @@ def save(model: Module | dict[str, Any], path: str | os.PathLike) -> None:
         os.chmod(beside, 0o644)
         os.replace(beside, path)
     except BaseException:
-        os.unlink(beside)
+        Path(beside).unlink(missing_ok=True)                # after an interrupt it may be in its place already
         raise
 
 
