@@ -486,6 +486,9 @@ def test_constant_functions_have_derivative_zero():
 def test_several_outputs_take_a_gradient_each():
     assert vjp(lambda x, y: (x * y, x), (2.0, 3.0), (10.0, 1.0)) == ((6.0, 2.0), (31.0, 20.0))
     assert jvp(lambda x, y: (x * y, x), (2.0, 3.0), (1.0, 0.0)) == ((6.0, 2.0), (3.0, 1.0))
+    for v in ((10.0,), 10.0, (10.0, 1.0, 1.0), ()):
+        with pytest.raises(ValueError, match=r"vjp takes one v for each output, got \d for 2"):
+            vjp(lambda x, y: (x * y, x), (2.0, 3.0), v)
 
 
 def test_derivatives_work_under_no_grad_and_leave_it_on():
