@@ -8,6 +8,7 @@ all. The two functions to read first are `topological_order` and `chain_rule`.
 
 from __future__ import annotations
 
+import copyreg
 import threading
 
 from micrograd.ops import Ieee, Operand, Operation, add, mul, number
@@ -655,7 +656,10 @@ class Value(Operand):
     def __reduce__(self) -> tuple:
         if not self.is_leaf:
             raise RuntimeError("only leaves can be copied or pickled, and this node was computed; use .detach() first")
-        return _rebuild, (type(self), self.data, self.grad, self.label, self.requires_grad)
+        own = {name: getattr(self, name) for name in copyreg._slotnames(type(self))      # type: ignore[attr-defined]
+               if name not in Value.__slots__ and hasattr(self, name)}
+        return (_rebuild, (type(self), self.data, self.grad, self.label, self.requires_grad),
+                (getattr(self, "__dict__", None), own))         # what a subclass adds
 
 
 class Handle:
@@ -678,6 +682,8 @@ def _plain(x: Any) -> Any:
 
 
 def _rebuild(cls: type, data: Any, grad: Any, label: str, requires_grad: bool) -> Value:
-    node = cls(data, label=label, requires_grad=requires_grad)
-    node.grad = node.grad if grad is None or grad.__class__ is float and grad == 0.0 else grad
+    node = _new(cls)
+    Value.__init__(node, 0.0, label=label, requires_grad=requires_grad)
+    node.data = data.copy() if hasattr(data, "copy") else data
+    node.grad = unset if grad.__class__ is float and grad == 0.0 else grad
     return node

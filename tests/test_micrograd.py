@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import random
 
 import numpy as np
@@ -12,6 +14,7 @@ from conftest import close, slope
 
 from micrograd.engine import Value
 from micrograd.nn import MLP, Layer, Module, Neuron
+from micrograd.tensor import Tensor
 
 
 # ------------------------------------------------------------------------------- the front page
@@ -339,6 +342,32 @@ def test_an_operation_by_subclass():
     z.backward()
     assert (z.data, x.grad) == (18.0, 4 * 8 + 1) and (x.note, y.note) == ("none", "made")
     assert isinstance(z, Value) and y._prev == (x,) and "2.0" in repr(x)
+
+
+class Weight(Value):
+    """A Value with more to say, and a constructor of its own."""
+
+    def __init__(self, note, start=0.5):
+        super().__init__(start)
+        self.note = note
+
+
+class Named(Tensor):
+    __slots__ = ("unit",)
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_leaves_of_ones_own_class_are_copied_with_all_they_have(way):
+    w, t = Weight(["bias"]), Named([1.0, 2.0], label="t", requires_grad=False)
+    t.unit = "cm"
+    (w * w).backward()
+    twin, other = way(w), way(t)
+    assert (type(twin), twin.note, twin.data, twin.grad, twin.requires_grad) == (Weight, ["bias"], 0.5, 1.0, True)
+    assert (type(other), other.unit, other.label, other.data.tolist(), other.requires_grad) == (
+        Named, "cm", "t", [1.0, 2.0], False)
+    assert (twin.note is w.note) == (way is copy.copy) and not np.shares_memory(other.data, t.data)
+    with pytest.raises(RuntimeError, match="detach"):
+        way(w * w)
 
 
 def test_an_operation_of_many_parents():
