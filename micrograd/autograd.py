@@ -215,8 +215,7 @@ def vjp(fn: Callable, inputs: Any, v: Any = None, create_graph: bool = False) ->
     upstreams = [None] * len(ys) if v is None else _flat(v)
     if len(upstreams) != len(ys):
         raise ValueError(f"vjp takes one v for each output, got {len(upstreams)} for {len(ys)}")
-    results = [grad(_node(y, xs), xs, upstream, True, create_graph, materialize_grads=True)
-               for y, upstream in zip(ys, upstreams)]
+    results = [grad(_node(y, xs), xs, g, True, create_graph, materialize_grads=True) for y, g in zip(ys, upstreams)]
     totals = [functools.reduce(operator.add, parts) for parts in zip(*results)]
     shown = outputs if create_graph else _like(outputs, (_data(y) for y in _flat(outputs)))
     return shown, _like(tree, iter(totals))

@@ -8,7 +8,6 @@ all. The two functions to read first are `topological_order` and `chain_rule`.
 
 from __future__ import annotations
 
-import copyreg
 import threading
 
 from micrograd.ops import Ieee, Operand, Operation, add, mul, number
@@ -260,11 +259,9 @@ def chain_rule(root: Value, seed: Any, operations: list[Value], create_graph: bo
                     watch.passed(node)
                 if finish is not None:
                     finish(node)
-    except BaseException:
-        operations.append(node)                         # so that the caller finds all whose gradient is not done
-        raise
     finally:
         set_thread("recording", recording)
+        operations.append(node)                         # if it broke off: here are all whose gradient is not done
 
 
 class Nothing:
@@ -656,10 +653,9 @@ class Value(Operand):
     def __reduce__(self) -> tuple:
         if not self.is_leaf:
             raise RuntimeError("only leaves can be copied or pickled, and this node was computed; use .detach() first")
-        own = {name: getattr(self, name) for name in copyreg._slotnames(type(self))      # type: ignore[attr-defined]
-               if name not in Value.__slots__ and hasattr(self, name)}
-        return (_rebuild, (type(self), self.data, self.grad, self.label, self.requires_grad),
-                (getattr(self, "__dict__", None), own))         # what a subclass adds
+        attributes, slots = object.__getstate__(self)   # and what a subclass adds
+        own = attributes, {name: slots[name] for name in slots.keys() - set(Value.__slots__)}
+        return _rebuild, (type(self), self.data, self.grad, self.label, self.requires_grad), own
 
 
 class Handle:

@@ -60,12 +60,11 @@ class Operation:
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Apply the operation to floats, arrays, or operands (which record it in their own way)."""
         given = len(inputs)
-        if given != len(self.rules):
-            left_out = list(self.defaults)[given - len(self.rules):] if given < len(self.rules) else []
+        if given < len(self.rules):
+            left_out = list(self.defaults)[given - len(self.rules):]
             inputs += tuple(named.pop(name, self.defaults[name]) for name in left_out)
         if named or len(inputs) != len(self.rules):
-            raise TypeError(f"{self.name} takes {len(self.rules)} inputs, got {given}"
-                            + f" and {', '.join(sorted(named))} by name" * bool(named)
+            raise TypeError(f"{self.name} takes {len(self.rules)} inputs, got {given}{''.join(f' and {x}=' for x in named)}"
                             + f"; by name it knows {', '.join(self.defaults)}" * bool(self.defaults))
         for x in inputs:
             if x.__class__ is not float and x.__class__ is not bool:

@@ -324,9 +324,9 @@ def test_the_number_of_inputs_is_checked():
         ops.mul(2.0)
     with pytest.raises(TypeError, match="tanh takes 1 inputs, got 2"):
         ops.tanh(2.0, 3.0)
-    with pytest.raises(TypeError, match="leaky_relu takes 2 inputs, got 1 and slope by name; by name it knows negative_slope"):
+    with pytest.raises(TypeError, match="leaky_relu takes 2 inputs, got 1 and slope=; by name it knows negative_slope"):
         ops.leaky_relu(2.0, slope=0.1)
-    with pytest.raises(TypeError, match="elu takes 2 inputs, got 2 and alpha by name; by name it knows alpha"):
+    with pytest.raises(TypeError, match="elu takes 2 inputs, got 2 and alpha=; by name it knows alpha"):
         ops.elu(2.0, 1.0, alpha=1.0)
 
 

@@ -81,13 +81,12 @@ def _read_npz(content: bytes) -> dict[str, np.ndarray]:
     """Each array after a look at what it says of its size, so that no memory is asked for what is not there."""
     state = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        parts = archive.infolist()
-        if sum(part.file_size for part in parts) > 2 ** 26 + 100 * len(content):
+        if sum(part.file_size for part in archive.infolist()) > 2 ** 26 + 100 * len(content):
             raise ValueError("it unpacks to more than a hundred times its size")
-        for part in parts:
+        for part in archive.infolist():
             with archive.open(part) as file:
-                version = np.lib.format.read_magic(file)
-                shape, _, dtype = getattr(np.lib.format, f"read_array_header_{version[0]}_{version[1]}")(file)
+                form = "read_array_header_{}_{}".format(*np.lib.format.read_magic(file))
+                shape, _, dtype = getattr(np.lib.format, form)(file)
                 if math.prod(shape) * dtype.itemsize != part.file_size - file.tell():
                     raise ValueError(f"{part.filename} of shape {shape} contradicts the file")
                 file.seek(0)
