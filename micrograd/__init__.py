@@ -17,9 +17,17 @@ import importlib
 from micrograd import ops
 from micrograd.engine import Value
 
+# ruff: noqa: F403, F405                  (stars for readers of types only)
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from micrograd.autograd import *
+    from micrograd.compiler import *
+    from micrograd.diagnosis import diagnose as diagnose
+    from micrograd.explanation import explain as explain
+    from micrograd.tensor import Tensor as Tensor
+    from micrograd.tensor import manual_seed as manual_seed
 
 __version__ = "0.1.0"
 

@@ -97,14 +97,14 @@ def train(options: argparse.Namespace) -> Answer:
     model: Any = nn.MLP(X.shape[1], [*options.layers, 1], backend=options.backend)
     monitor = nn.Monitor(model)
     optimiser = getattr(optim, options.optimizer)(model.parameters(), lr=options.lr)
-    scores = (lambda: model(X.T)) if options.backend == "scalar" else (lambda: model(X))
+    batch = X.T if options.backend == "scalar" else X
     for _ in nn.progress(range(options.steps)):
-        loss = nn.binary_cross_entropy_with_logits(scores(), y)
+        loss = nn.binary_cross_entropy_with_logits(model(batch), y)
         optimiser.zero_grad()
         loss.backward()
         monitor.record(loss)
         optimiser.step()
-    accuracy = float(((scores().data > 0) == (y > 0)).mean())
+    accuracy = float(((model(batch).data > 0) == (y > 0)).mean())
     data = {"loss": monitor.losses, "accuracy": accuracy, "classes": classes,
             "parameters": sum(getattr(p.data, "size", 1) for p in model.parameters())}
     text = (f"{len(X)} points, {options.steps} steps: loss {monitor.losses[0]:.4f} -> {monitor.losses[-1]:.4f}, "

@@ -13,11 +13,13 @@ import random
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from micrograd import engine
 from micrograd.engine import Flow, Nothing, Value, _data, nothing, prepare, set_thread, thread, topological_order
 from micrograd.ops import Operation
+
+Function = TypeVar("Function", bound=Callable)      # a decorated function has the arguments of the plain one
 
 
 # -------------------------------------------------------------------------- recording on and off
@@ -45,12 +47,12 @@ class set_grad_enabled:
     def __exit__(self, *error: Any) -> None:
         set_thread("recording", self.before)
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, function: Function) -> Function:
         set_thread("recording", self.before)                    # decorating alone changes nothing
         return _in_mode(self.mode, function)
 
 
-def _in_mode(mode: bool, function: Callable) -> Callable:
+def _in_mode(mode: bool, function: Callable) -> Any:
     """`function` with recording set to `mode` while its body runs; a generator's body too, not its caller."""
     @functools.wraps(function)
     def run(*inputs: Any, **keywords: Any) -> Any:
@@ -100,7 +102,7 @@ class _Mode:
     def __exit__(self, *error: Any) -> None:
         set_thread("recording", self.before.pop())
 
-    def __call__(self, function: Callable) -> Any:
+    def __call__(self, function: Function) -> Function:
         return _in_mode(self.mode, function)
 
 
@@ -203,7 +205,7 @@ def grad(output: Value, inputs: Any, grad_output: Any = None, retain_graph: bool
     return tuple(results)
 
 
-@enable_grad
+@enable_grad()
 def vjp(fn: Callable, inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
     """(fn(*inputs), v times the Jacobian): one walk back, with v arriving at the output.
 
@@ -236,7 +238,7 @@ def _evaluate(fn: Callable, inputs: Any) -> tuple[list[Value], Any, Any]:
     return xs, inputs, fn(*made) if isinstance(inputs, (tuple, list)) else fn(made)
 
 
-@enable_grad
+@enable_grad()
 def jacobian(fn: Callable, inputs: Any, create_graph: bool = False) -> Any:
     """Every output differentiated by every input, in the structure of the outputs, then of the inputs.
 
@@ -261,7 +263,7 @@ def _row(y: Any, xs: list[Value], create_graph: bool) -> list:
     return [stack(column).reshape(y.data.shape + getattr(x.data, "shape", ())) for x, column in zip(xs, zip(*entries))]
 
 
-@enable_grad
+@enable_grad()
 def hessian(fn: Callable, inputs: Any, create_graph: bool = False) -> Any:
     """The second derivatives of a scalar function, structured inputs by inputs.
 
@@ -273,10 +275,10 @@ def hessian(fn: Callable, inputs: Any, create_graph: bool = False) -> Any:
         return _like(inputs if isinstance(inputs, (tuple, list)) else 0, iter(
             grad(output, _flat(xs), create_graph=True, materialize_grads=True)))
 
-    return jacobian(gradient, inputs, create_graph)             # type: ignore[call-arg]
+    return jacobian(gradient, inputs, create_graph)
 
 
-@enable_grad
+@enable_grad()
 def hvp(fn: Callable, inputs: Any, v: Any, create_graph: bool = False) -> tuple[Any, Any]:
     """(fn(*inputs), the Hessian times v): forward mode over reverse, at the cost of a few gradients.
 
@@ -292,7 +294,7 @@ def hvp(fn: Callable, inputs: Any, v: Any, create_graph: bool = False) -> tuple[
 
 
 # --------------------------------------------------------------------------------- forward mode
-@enable_grad
+@enable_grad()
 def jvp(fn: Callable, primals: Any, tangents: Any) -> tuple[Any, Any]:
     """(fn(*primals), how it moves when the primals move along the tangents), in one walk forward.
 

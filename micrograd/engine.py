@@ -653,7 +653,7 @@ class Value(Operand):
     def __reduce__(self) -> tuple:
         if not self.is_leaf:
             raise RuntimeError("only leaves can be copied or pickled, and this node was computed; use .detach() first")
-        attributes, slots = object.__getstate__(self)   # and what a subclass adds
+        attributes, slots = object.__getstate__(self)   # type: ignore[misc]    # and what a subclass adds
         own = attributes, {name: slots[name] for name in slots.keys() - set(Value.__slots__)}
         return _rebuild, (type(self), self.data, self.grad, self.label, self.requires_grad), own
 
@@ -678,7 +678,7 @@ def _plain(x: Any) -> Any:
 
 
 def _rebuild(cls: type, data: Any, grad: Any, label: str, requires_grad: bool) -> Value:
-    node = _new(cls)
+    node: Any = _new(cls)
     Value.__init__(node, 0.0, label=label, requires_grad=requires_grad)
     node.data = data.copy() if hasattr(data, "copy") else data
     node.grad = unset if grad.__class__ is float and grad == 0.0 else grad

@@ -129,7 +129,7 @@ def _drawing() -> type:
         raise ImportError(f"a picture needs the package graphviz, which is not installed: {INSTALL}. "
                           "to_dot and to_mermaid give text and need no package") from None
 
-    class Drawing(graphviz.Digraph):
+    class Drawing(graphviz.Digraph):                        # type: ignore[misc]    # of a package without types
         """The picture of a graph: `.source`, `.render(filename)`, `.pipe(format)`, and itself in a notebook."""
 
         theme, timeout = "auto", 60.0

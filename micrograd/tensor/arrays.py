@@ -12,6 +12,7 @@ import numpy as np
 
 from micrograd import engine, ops
 from micrograd.engine import Value, constant, prepare
+from micrograd.engine import _data as data_of
 from micrograd.ops import Operation
 from micrograd.tensor import node
 from micrograd.tensor.node import (
@@ -24,7 +25,6 @@ from micrograd.tensor.node import (
     broadcast_to,
     call,
     connect,
-    data_of,
     floats,
     kept,
     lift,

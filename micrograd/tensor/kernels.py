@@ -8,8 +8,9 @@ import numpy as np
 
 from micrograd import ops
 from micrograd.engine import Value
-from micrograd.tensor.arrays import gather, log_softmax, mean, reshape, softmax, sum
-from micrograd.tensor.node import Call, Tensor, array_op, broadcast_to, connect, data_of, floats, operand
+from micrograd.engine import _data as data_of
+from micrograd.tensor.arrays import gather, log_softmax, mean, softmax, sum
+from micrograd.tensor.node import Call, Tensor, array_op, broadcast_to, connect, floats, operand, reshape
 
 
 def _one_hot(target: np.ndarray, classes: int, dtype: Any) -> np.ndarray:

@@ -206,7 +206,7 @@ class Tensor(Value):
             raise ValueError("a Tensor's array is always a copy, so that it cannot be changed behind the graph's back")
         return np.array(self.data, dtype=dtype)
 
-    @Value.requires_grad.setter                          # type: ignore[attr-defined]
+    @Value.requires_grad.setter                         # type: ignore[attr-defined,untyped-decorator]
     def requires_grad(self, wanted: bool) -> None:
         """Whether gradients reach this node; of numbers with a fraction only."""
         if wanted and self.data.dtype.kind != "f":
