@@ -518,6 +518,75 @@ def test_early_stopping_learning_rate_decay_and_momentum_by_hand():
     assert abs(w.data - 1.45) < 1e-2
 
 
+def test_xor_with_a_network_written_out_by_hand():
+    random.seed(11)
+    hidden = [[Value(random.uniform(-1, 1)) for _ in range(3)] for _ in range(4)]
+    last = [Value(random.uniform(-1, 1)) for _ in range(5)]
+    table = [([0, 0], 0), ([0, 1], 1), ([1, 0], 1), ([1, 1], 0)]
+
+    def forward(x):
+        inside = [sum((w * xi for w, xi in zip(row, x)), row[-1]).tanh() for row in hidden]
+        return sum((w * h for w, h in zip(last, inside)), last[-1])
+
+    parameters = [w for row in hidden for w in row] + last
+    for _ in range(300):
+        loss = sum([(forward(x) - t) ** 2 for x, t in table], Value(0))
+        for p in parameters:
+            p.grad = 0.0
+        loss.backward()
+        for p in parameters:
+            p.data += -0.1 * p.grad
+    assert loss.data < 0.01 and [round(forward(x).data) for x, _ in table] == [0, 1, 1, 0]
+
+
+def test_a_character_network_unrolled_in_time_has_pytorchs_loss_and_gradients():
+    text, size = "hello hell", 4
+    letters = sorted(set(text))
+    ids = [letters.index(c) for c in text]
+    chance = random.Random(2)
+    shapes = {"Wxh": (size, len(letters)), "Whh": (size, size), "Why": (len(letters), size)}
+    numbers = {name: [[chance.gauss(0, 0.3) for _ in range(n)] for _ in range(m)] for name, (m, n) in shapes.items()}
+    W = {name: [[Value(x) for x in row] for row in rows] for name, rows in numbers.items()}
+    h, losses = [Value(0.0)] * size, []
+    for now, then in zip(ids, ids[1:]):
+        h = [(W["Wxh"][i][now] + sum(w * hj for w, hj in zip(W["Whh"][i], h))).tanh() for i in range(size)]
+        counts = [sum(w * hj for w, hj in zip(row, h)).exp() for row in W["Why"]]
+        losses.append(-(counts[then] / sum(counts)).log())
+    loss = sum(losses)
+    loss.backward()
+
+    T = {name: torch.tensor(rows, requires_grad=True) for name, rows in numbers.items()}
+    state, total = torch.zeros(size), 0.0
+    for now, then in zip(ids, ids[1:]):
+        state = torch.tanh(T["Wxh"][:, now] + T["Whh"] @ state)
+        total = total + torch.nn.functional.cross_entropy((T["Why"] @ state)[None], torch.tensor([then]))
+    total.backward()
+    assert close(loss.data, total.item(), 1e-13)
+    for name in shapes:
+        np.testing.assert_allclose([[w.grad for w in row] for row in W[name]], T[name].grad, rtol=1e-11, atol=1e-14)
+
+
+def test_digits_drawn_in_a_grid_are_told_apart():
+    shapes = {"0": "###/#.#/#.#/#.#/###", "1": ".#./##./.#./.#./###", "7": "###/..#/.#./.#./.#."}
+    images = [[float(c == "#") for c in drawing.replace("/", "")] for drawing in shapes.values()]
+    random.seed(4)
+    model = Layer(15, 3, nonlin=False)
+    for _ in range(30):
+        loss = Value(0)
+        for target, image in enumerate(images):
+            logits = model(image)
+            counts = [logit.exp() for logit in logits]
+            loss -= (counts[target] / sum(counts)).log()
+        model.zero_grad()
+        loss.backward()
+        for p in model.parameters():
+            p.data -= 0.3 * p.grad
+    noisy = [[1.0 - pixel if i == 7 else pixel for i, pixel in enumerate(image)] for image in images]
+    for target, image in enumerate(images + noisy):
+        scores = [score.data for score in model(image)]
+        assert scores.index(max(scores)) == target % 3
+
+
 # ------------------------------------------------------------------------------------ networks
 def test_the_seed_gives_the_weights_that_micrograd_draws():
     random.seed(1337)
