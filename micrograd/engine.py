@@ -152,7 +152,7 @@ def _unknown(*inputs: Any) -> Any:
 
 _NONE = Operation("", "", _unknown, ())
 class Inputs(tuple):
-    """More than two inputs, as one thing to the sort, which looks it up by identity."""
+    """Several inputs, as one thing to the sort, which looks it up by identity; many nodes may share it."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -186,16 +186,18 @@ def sort(root: Value, mark: Any) -> tuple[list[Value], list[Value], list, list]:
     gradients_of_leaves: list[Any] = []
     waiting: list[Value] = []
     untried: dict[Inputs, Iterator] = {}
+
+    def missing(inputs: Inputs) -> Any:
+        """The next of several that is not done; a plain number, as it were, when all are."""
+        nodes = untried.get(inputs) or (x for x in inputs if x.__class__ is not float and x.grad is not mark)
+        return next(untried.setdefault(inputs, nodes), 0.0)
+
     node = root
     while True:
-        left, right, added = node._left, node._right, node._added
-        if added is not None and added.grad is not mark:
-            waiting.append(node)
-            node = added
-            continue
-        if left.__class__ is Inputs:                    # more than two: the next that is missing
-            missing = (x for x in left if x.__class__ is not float and x.grad is not mark)
-            left = next(untried.setdefault(left, missing), 0.0)
+        left, right = node._left, node._right
+        if left.__class__ is Inputs:
+            left = missing(left)
+            right = missing(right) if left.__class__ is float and right.__class__ is Inputs else right
         if left.__class__ is not float and left is not None and left.grad is not mark:
             waiting.append(node)
             node = left
@@ -315,7 +317,7 @@ unset = float("0")                  # the gradient before any arrived: equal to 
 _new = object.__new__
 
 
-def _node(data: float, flow: Flow, left: Any, right: Any, added: Any = None) -> Value:
+def _node(data: float, flow: Flow, left: Any, right: Any) -> Value:
     """A new inner node. References go from a node to its inputs and nowhere else: no closures, no cycles."""
     node = _new(Value)
     node.data = data
@@ -323,7 +325,6 @@ def _node(data: float, flow: Flow, left: Any, right: Any, added: Any = None) -> 
     node.flow = flow
     node._left = left
     node._right = right
-    node._added = added
     node._extra = None
     return node
 
@@ -356,7 +357,7 @@ class Value(Operand):
     (Value(data=7.0, grad=1.0), 2.0)
     """
 
-    __slots__ = ("__weakref__", "_added", "_extra", "_left", "_right", "data", "flow", "grad")
+    __slots__ = ("__weakref__", "_extra", "_left", "_right", "data", "flow", "grad")
     _retains_graph = True
     quiet: Callable = Quiet                             # what keeps the arithmetic of rules from warning
 
@@ -367,7 +368,6 @@ class Value(Operand):
         self.flow: Flow = variable if requires_grad else constant
         self._left: Any = Inputs(_children) or None
         self._right: Any = None
-        self._added: Any = None
         self._extra: dict[str, Any] | None = {"label": label} if label else None
         if self._left and thread.recording and any(x.requires_grad for x in self._left):
             self.flow = ByHand(_op, self._left)
@@ -445,9 +445,7 @@ class Value(Operand):
     def operands(self) -> tuple:
         """The inputs as they are kept: nodes, and floats for plain numbers."""
         if self._left.__class__ is Inputs:
-            return self._left
-        if self._added is not None:
-            return self._added, self._left, self._right
+            return self._left + (self._right or ())
         return () if self._left is None else (self._left,) if self._right is None else (self._left, self._right)
 
     @property
@@ -554,7 +552,7 @@ class Value(Operand):
 
     def free(self) -> None:
         """Let go of the inputs."""
-        self.flow, self._left, self._right, self._added = freed, None, None, None
+        self.flow, self._left, self._right = freed, None, None
 
     def receive(self, old: Any) -> None:
         """The end of a pass at a leaf: hooks, then what came is added to the gradient of earlier passes."""

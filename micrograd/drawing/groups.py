@@ -34,7 +34,8 @@ def parameters(part: Any, path: Path, name: str = "") -> Iterator[tuple[Value, P
 
 def assign(scene: Scene, model: Any) -> None:
     """Tell every node its modules: those of its own parameters, or of the one module that all its inputs come from."""
-    known = {id(p): (path, name) for p, path, name in parameters(model, (), type(model).__name__)}
+    named = [*parameters(model, (), type(model).__name__)]
+    known = {id(p): (path, name) for p, path, name in reversed(named)}      # who has two names goes by the first
     own: dict[str, bool] = {}                           # whether a node is made of parameters and plain numbers alone
     by_id = {node.id: node for node in scene.nodes}
     for node, value in zip(scene.nodes, scene.values, strict=True):

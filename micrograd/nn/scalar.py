@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import random
 from collections.abc import Callable, Sequence
 from itertools import chain
-from operator import mul
 from typing import Any
 
 from micrograd import engine
-from micrograd.engine import Flow, Value, constant, unset
+from micrograd.engine import Flow, Inputs, Value, constant, unset
 from micrograd.nn.module import Module
 from micrograd.ops import TABLE, Operation, add, relu
 
@@ -26,40 +26,62 @@ def activation_named(name: str) -> Operation | None:
     return TABLE[name]
 
 
-class SumWithProduct(Flow):
-    """c + w * x in one node: a neuron has half as many. A reader is shown two."""
-
-    def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
-        return [(0, g), (1, g * inputs[2]), (2, g * inputs[1])]
+class WeightedSum(Flow):
+    """b + w * x + w * x + ... in one node; whoever reads the graph is shown the products and their sums."""
 
     def pull(self, node: Value) -> None:
-        c, w, x, g = node._added, node._left, node._right, node.grad
-        to_w, to_x = g * x.data, g * w.data
-        c.grad = c.grad + g
-        w.grad = w.grad + to_w
-        x.grad = x.grad + to_x
+        weights, x, g = node._left, node._right, node.grad
+        for w, v in zip(weights, x):
+            to_w, to_v = g * v.data, g * w.data
+            w.grad = w.grad + to_w
+            v.grad = v.grad + to_v
+        for b in weights[len(x):]:
+            b.grad = b.grad + g
+
+    def contributions(self, g: Any, inputs: Sequence, y: Any) -> list[tuple[int, Any]]:
+        n = len(inputs) // 2
+        return [*enumerate([*(g * v for v in inputs[-n:]), *[g] * (len(inputs) % 2), *(g * w for w in inputs[:n])])]
 
     def unfold(self, node: Value, gradient: Any) -> bool:
-        c, w, x = node.operands()
-        product = engine._node(w.data * x.data, engine._product, w, x)
-        product.grad = gradient
-        node.flow, node._left, node._right, node._added = engine._sum, c, product, None
+        def made(data: float, flow: Flow, a: Value, b: Value) -> Value:
+            inner = engine._node(data, flow, a, b)
+            inner.grad = gradient
+            return inner
+
+        weights, x = node._left, node._right
+        products = [made(w.data * v.data, engine._product, w, v) for w, v in zip(weights, x)]
+        last = functools.reduce(lambda a, b: made(a.data + b.data, engine._sum, a, b), (*weights[len(x):], *products))
+        node.flow, node._left, node._right = last.flow, last._left, last._right     # this node is the last of them
         return True
 
 
-_sum_with_product = SumWithProduct(add, 0, 1, 2)
+_weighted_sum = WeightedSum(add)
 
 
-def weighted_sum(weights: Sequence, inputs: Sequence, start: Any) -> Any:
-    """start + w * x + w * x + ..."""
-    total, node = start, engine._node
-    for w, x in zip(weights, inputs):
-        if w.__class__ is x.__class__ is total.__class__ is Value and engine._ordinary and not (
-                w.flow is constant or x.flow is constant or total.flow is constant):
-            total = node(total.data + w.data * x.data, _sum_with_product, w, x, total)
-        else:
-            total = total + w * x
-    return total
+def weighted_sum(weights: Sequence, x: Sequence) -> Any:
+    """b + w * x + w * x + ..., where b is one weight more than there are x, or is left out.
+
+    One node, and much faster, if all are Values that want a gradient; in pictures it has its products and sums.
+
+    >>> w, x = [Value(2.0), Value(-1.0)], [Value(3.0), Value(5.0)]
+    >>> y = weighted_sum(w, x); y.backward()
+    >>> y.data, w[0].grad, x[1].grad
+    (1.0, 3.0, -1.0)
+    """
+    if not 0 <= len(weights) - len(x) <= 1 or not len(x):
+        raise ValueError(f"a weighted sum of {len(x)} inputs has as many weights, or one more for b; got {len(weights)}")
+    if engine._ordinary and len(weights) > 1:
+        numbers = [w.data for w in weights if w.__class__ is Value and w.flow is not constant]
+        given = [v.data for v in x if v.__class__ is Value and v.flow is not constant]
+        if len(numbers) == len(weights) and len(given) == len(x):
+            data = functools.reduce(operator.add, map(operator.mul, numbers, given), *numbers[len(x):])
+            return engine._node(data, _weighted_sum, together(weights), together(x))
+    return functools.reduce(operator.add, map(operator.mul, weights, x), *weights[len(x):])
+
+
+def together(nodes: Sequence) -> Inputs:
+    """As one thing, which the sort looks through once, however many nodes are made of it."""
+    return nodes if isinstance(nodes, Inputs) else Inputs(nodes)
 
 
 class Network(Flow):
@@ -158,7 +180,7 @@ def fuse(layers: Sequence[Sequence[Neuron]], weights: tuple[Value, ...], x: tupl
     for size, bend in zip(flow.sizes[1:], flow.bends):
         end, sums = weight + len(h) * size, numbers[bias:bias + size]
         if size == 1:
-            sums = [sum(map(mul, h, numbers[weight:end]), sums[0])]
+            sums = [functools.reduce(operator.add, map(operator.mul, h, numbers[weight:end]), sums[0])]
         else:
             for i, given in enumerate(h, weight):
                 if given or not finite:
@@ -171,7 +193,7 @@ def fuse(layers: Sequence[Sequence[Neuron]], weights: tuple[Value, ...], x: tupl
         h, weight, bias = outputs, end, bias + size
     if not engine.thread.recording or not reached and all(p.flow is constant for p in weights):
         return Value(h[0], requires_grad=False)
-    node = engine._node(h[0], flow, engine.Inputs(nodes), None)
+    node = engine._node(h[0], flow, Inputs(nodes), None)
     node._extra = {"run": (numbers, run, finite)}
     return node
 
@@ -195,14 +217,17 @@ class Neuron(Module):
         self.w = [Value(random.uniform(-1, 1)) for _ in range(nin)]
         self.b = Value(0)
         self.nonlin, self.activation, self.fused = nonlin, activation if nonlin else "linear", fused
-        self._bend = activation_named(self.activation)
+        self._bend, self._weights = activation_named(self.activation), Inputs()
 
     def forward(self, x: Sequence) -> Any:
         if len(x) != len(self.w):
             raise ValueError(f"a neuron with {len(self.w)} weights got {len(x)} inputs; pass one for each weight")
         if self.fused and (given := scalars(x)):
             return fuse([[self]], (*self.w, self.b), *given)
-        act, bend = weighted_sum(self.w, x, self.b), self._bend
+        weights, bend = (*self.w, self.b), self._bend
+        if weights != self._weights:                    # by identity: somebody put other nodes in
+            self._weights = Inputs(weights)
+        act = weighted_sum(self._weights, x)
         return act if bend is None else bend(act) if bend.defaults else act.unary(bend)
 
     def parameters(self) -> list[Value]:
@@ -234,8 +259,8 @@ class Layer(Module):
         self.neurons = [Neuron(nin, **kwargs) for _ in range(nout)]
 
     def forward(self, x: Sequence) -> Any:
-        given = self.neurons[0].fused and len(x) == len(self.neurons[0].w) and scalars(x)
-        out = [fuse([[neuron]], (*neuron.w, neuron.b), *given) if given else neuron(x) for neuron in self.neurons]
+        x = Inputs(x) if x.__class__ is list else x
+        out = [neuron(x) for neuron in self.neurons]
         return out[0] if len(out) == 1 else out
 
     def parameters(self) -> list[Value]:

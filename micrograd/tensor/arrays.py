@@ -15,25 +15,7 @@ from micrograd.engine import Value, constant, prepare
 from micrograd.engine import _data as data_of
 from micrograd.ops import Operation
 from micrograd.tensor import node
-from micrograd.tensor.node import (
-    ARRAY_FUNCTIONS,
-    NUMPY_FUNCTIONS,
-    Call,
-    Tensor,
-    array_op,
-    axes_of,
-    broadcast_to,
-    call,
-    connect,
-    floats,
-    kept,
-    lift,
-    ndarray,
-    record,
-    reshape,
-    sum_op,
-    whole,
-)
+from micrograd.tensor.node import Call, Tensor, array_op, axes_of, broadcast_to, call, ndarray, record, reshape, sum_op, whole
 
 __all__ = ["amax", "amin", "cat", "cumsum", "dot", "einsum", "expand", "flatten", "gather", "generator", "log_softmax",
            "logsumexp", "manual_seed", "matmul", "max", "mean", "min", "norm", "outer", "permute", "prod", "softmax", "split",
@@ -72,7 +54,7 @@ def _share(x: Any, y: Any) -> ndarray:
 
 def _exp_shifted(x: ndarray, axis: Any) -> tuple[ndarray, ndarray, ndarray]:
     """exp(x - max), its sum, and max, along an axis; a max that is not finite is taken as 0."""
-    x = floats(x)
+    x = node.floats(x)
     top = x.max(axis, keepdims=True) if x.size else x.sum(axis, keepdims=True)
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
     e = np.exp(x - top)
@@ -95,7 +77,7 @@ def _softmax_values(x: ndarray, axis: Any) -> ndarray:
 @np.errstate(all="ignore")
 def _log_softmax_values(x: ndarray, axis: Any) -> ndarray:
     _, total, top = _exp_shifted(x, axis)
-    y = floats(x) - top
+    y = node.floats(x) - top
     y -= np.log(total)
     return y
 
@@ -186,7 +168,7 @@ def expand(x: Any, shape: Sequence[int]) -> Any:
     """As `broadcast_to`; -1 keeps a length."""
     lead = len(shape) - x.ndim
     if lead < 0 or -1 in shape[:lead]:
-        raise ValueError(f"expand of the shape {x.shape} to {tuple(shape)}: no axis may be lost, and -1 keeps one that is th")
+        raise ValueError(f"expand of the shape {x.shape} to {tuple(shape)}: no axis may be lost, -1 keeps one")
     return broadcast_to(x, tuple(x.shape[k - lead] if n == -1 else n for k, n in enumerate(shape)))
 
 
@@ -305,13 +287,11 @@ def std(x: Any, dim: Any = None, correction: float = 1, keepdim: bool = False, *
 
 
 def norm(x: Any, p: float = 2, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """(sum |x|^p)^(1/p), and the largest |x| for p = inf; its gradient at the zero vector is 0."""
+    """(sum |x|^p)^(1/p), and the largest |x| for p = inf, the smallest for -inf; its gradient at the zero vector is 0."""
     if p == 2:
         return _length(sum(x * x, dim, keepdim or keepdims, axis=axis))
-    if p == math.inf:
-        return max(ops.abs(x), dim, keepdim or keepdims, axis=axis)
-    if p == -math.inf:
-        return min(ops.abs(x), dim, keepdim or keepdims, axis=axis)
+    if math.isinf(p):
+        return (max if p > 0 else min)(ops.abs(x), dim, keepdim or keepdims, axis=axis)
     if p == 0:
         return sum(ops.sign(ops.abs(x)), dim, keepdim or keepdims, axis=axis)
     total = sum(ops.abs(x) ** p if p != 1 else ops.abs(x), dim, keepdim or keepdims, axis=axis)
@@ -352,7 +332,7 @@ def prod(x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, ke
         half = y.shape[0] // 2
         pairs = y[:half] * y[half:2 * half]
         y = pairs if y.shape[0] == 2 * half else cat([pairs, y[2 * half:]])
-    return reshape(y[0], kept(x, axes) if keepdim or keepdims else tuple(x.shape[k] for k in rest))
+    return reshape(y[0], node.kept(x, axes) if keepdim or keepdims else tuple(x.shape[k] for k in rest))
 
 
 def cumsum(x: Any, dim: int = 0, *, axis: Any = None) -> Any:
@@ -396,7 +376,7 @@ def cat(tensors: Sequence, dim: int = 0, *, axis: int | None = None) -> Any:
     if not any(isinstance(x, Value) for x in tensors):
         return y
     nodes = [x if isinstance(x, Value) else Tensor(x, requires_grad=False) for x in tensors]
-    return connect(op, y, nodes, lambda reached: _Joined(op, reached, (dim,)))
+    return node.connect(op, y, nodes, lambda reached: _Joined(op, reached, (dim,)))
 
 
 class _Joined(Call):
@@ -417,7 +397,7 @@ def stack(tensors: Sequence, dim: int = 0, *, axis: int | None = None) -> Any:
     if len(set(forms)) > 1:
         raise ValueError(f"stack needs tensors of one shape, got {', '.join(map(str, forms))}")
     return cat([unsqueeze(x if isinstance(x, Tensor) else np.asarray(data_of(x)) if not isinstance(x, Value)
-                          else lift(x, np.zeros(())), dim) for x in tensors], dim)
+                          else node.lift(x, np.zeros(())), dim) for x in tensors], dim)
 
 
 def split(x: Any, split_size: Any, dim: int = 0) -> tuple:
@@ -489,7 +469,7 @@ def _transpose(x: Any, *dims: Any) -> Any:
     return swapaxes(x, *dims) if len(dims) == 2 else permute(x, dims or range(x.ndim)[::-1])
 
 
-NUMPY_FUNCTIONS.update(
+node.NUMPY_FUNCTIONS.update(
     dot=lambda a, b: matmul(a, b) if np.ndim(data_of(a)) < 3 > np.ndim(data_of(b)) else _vectors("dot", a, b),
     squeeze=lambda a, axis=None: squeeze(a, axis),
     tril=lambda m, k=0: tril(m, k), triu=lambda m, k=0: triu(m, k),
@@ -516,7 +496,7 @@ amax, amin = max, min
 for _function in (matmul, sum, mean, prod, var, std, max, min, logsumexp, softmax, log_softmax, norm, cumsum, gather, take,
                   tril, triu, outer, dot, swapaxes, split, squeeze, unsqueeze, flatten, cat, stack, einsum, reshape,
                   broadcast_to):
-    ARRAY_FUNCTIONS[_function.__name__] = _function
+    node.ARRAY_FUNCTIONS[_function.__name__] = _function
     if _function not in (cat, stack, einsum):
         setattr(Tensor, _function.__name__, _function)
 for _name, _method in {

@@ -46,7 +46,7 @@ def record(data: Any, flow: Flow, left: Any, right: Any = None) -> Tensor:
     node.flow = flow
     node._left = left
     node._right = right
-    node._added = node._extra = None
+    node._extra = None
     return node
 
 
