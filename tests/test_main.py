@@ -127,7 +127,7 @@ def test_training_writes_its_folder(capsys):
         pytest.importorskip(module)
     status, out, err = run(capsys, "train", "moons", "--steps", "3", "--layers", "4", "-o", "out/run")
     assert (status, err) == (0, "") and "3 steps" in out
-    assert sorted(os.listdir("out/run")) == ["boundary.svg", "model.safetensors", "stepper.html", "training.svg"]
+    assert sorted(os.listdir("out/run")) == ["boundary.svg", "model.npz", "stepper.html", "training.svg"]
 
 
 def test_both_engines_train_alike(capsys):
